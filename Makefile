@@ -1,0 +1,116 @@
+# blkbox. make, make BPF=0, make check, make demo, make install.
+# SPDX-License-Identifier: GPL-2.0-or-later
+VERSION := 0.1.0
+BUILD ?= build
+PREFIX ?= /usr/local
+DESTDIR ?=
+BPF ?= 1
+SAN ?=
+V ?= 0
+
+CC = gcc
+CLANG ?= clang-14
+LLVM_STRIP ?= llvm-strip-14
+BPFTOOL ?= $(firstword $(wildcard /usr/sbin/bpftool) bpftool)
+
+CFLAGS ?= -O2 -g
+WARN := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes
+ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE -DBLKBOX_VERSION='"$(VERSION)"' \
+	$(WARN) $(CFLAGS)
+LIBS := -lcjson -lzstd -lxxhash -lpthread
+ifneq ($(SAN),)
+ALL_CFLAGS += -fsanitize=$(SAN) -fno-sanitize-recover=all \
+	-fno-omit-frame-pointer
+LDFLAGS += -fsanitize=$(SAN)
+endif
+ifeq ($(BPF),0)
+ALL_CFLAGS += -DBLKBOX_NO_BPF
+USER_SRC := user/main.c
+else
+USER_SRC := $(wildcard user/*.c)
+LIBS += -lbpf -lelf -lz
+endif
+
+REPLAY_SRC := $(wildcard replay/*.c)
+ORACLE_SRC := $(wildcard oracle/*.c)
+UNIT_SRC := $(wildcard tests/unit/test_*.c)
+BENCH_SRC := $(wildcard tests/bench/*.c)
+TOOL_SRC := $(wildcard tests/tools/*.c)
+
+obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
+REPLAY_OBJ := $(call obj,$(REPLAY_SRC))
+ORACLE_OBJ := $(call obj,$(ORACLE_SRC))
+USER_OBJ := $(call obj,$(USER_SRC))
+UNIT_BIN := $(patsubst %.c,$(BUILD)/%,$(UNIT_SRC))
+BENCH_BIN := $(patsubst %.c,$(BUILD)/%,$(BENCH_SRC))
+TOOL_BIN := $(patsubst %.c,$(BUILD)/%,$(TOOL_SRC))
+
+ifeq ($(V),0)
+say = @printf '  %-8s %s\n' $(1) $(patsubst $(BUILD)/%,%,$@);
+else
+say =
+endif
+
+.PHONY: all deps check check-long demo bench install clean tests vmlinux-check
+.DELETE_ON_ERROR:
+.SECONDARY:
+
+all: $(BUILD)/blkbox
+
+# Everything is rebuilt when the flags change: the flags are a file.
+FLAGS := $(CC) $(CLANG) $(ALL_CFLAGS) $(LDFLAGS) $(LIBS)
+$(BUILD)/flags: force
+	@mkdir -p $(@D)
+	@printf '%s\n' '$(subst ','\'',$(FLAGS))' | cmp -s - $@ || \
+		printf '%s\n' '$(subst ','\'',$(FLAGS))' > $@
+.PHONY: force
+
+$(BUILD)/%.o: %.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) $(ALL_CFLAGS) -I$(BUILD) -MMD -MP -c $< -o $@
+
+$(BUILD)/libreplay.a: $(REPLAY_OBJ)
+	$(call say,AR)rm -f $@; ar rcs $@ $^
+$(BUILD)/liboracle.a: $(ORACLE_OBJ)
+	$(call say,AR)rm -f $@; ar rcs $@ $^
+
+$(BUILD)/blkbox: $(USER_OBJ) $(BUILD)/liboracle.a $(BUILD)/libreplay.a
+	$(call say,LINK)$(CC) $(LDFLAGS) $^ $(LIBS) -o $@
+
+ifneq ($(BPF),0)
+# BPF programs: compiled one by one, linked into one object, one skeleton.
+BPF_SRC := $(wildcard bpf/*.bpf.c)
+BPF_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(BPF_SRC))
+SKEL := $(BUILD)/blkbox.skel.h
+
+$(BUILD)/bpf/%.bpf.o: bpf/%.bpf.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call say,BPF)$(CLANG) -target bpf -mcpu=v3 -D__TARGET_ARCH_x86 -O2 -g \
+		-Wall -Wextra -Werror -Ivmlinux -MMD -MP -c $< -o $@
+	@$(LLVM_STRIP) -g $@
+$(BUILD)/blkbox.bpf.o: $(BPF_OBJ)
+	$(call say,GEN-OBJ)$(BPFTOOL) gen object $@ $^
+$(SKEL): $(BUILD)/blkbox.bpf.o
+	$(call say,GEN-SKEL)$(BPFTOOL) gen skeleton $< name blkbox_bpf > $@
+$(USER_OBJ): $(SKEL)
+-include $(BPF_OBJ:.o=.d)
+endif
+
+# ---- tests -------------------------------------------------------------------
+
+$(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/liboracle.a \
+		$(BUILD)/libreplay.a
+	$(call say,LINK)$(CC) $(LDFLAGS) $^ $(LIBS) -lcmocka -o $@
+$(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o $(BUILD)/liboracle.a \
+		$(BUILD)/libreplay.a
+	$(call say,LINK)$(CC) $(LDFLAGS) $^ $(LIBS) -o $@
+$(BUILD)/tests/tools/%: $(BUILD)/tests/tools/%.o $(BUILD)/liboracle.a \
+		$(BUILD)/libreplay.a
+	$(call say,LINK)$(CC) $(LDFLAGS) $^ $(LIBS) -o $@
+
+tests: $(UNIT_BIN) $(TOOL_BIN)
+
+clean:
+	rm -rf $(BUILD)
+
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
