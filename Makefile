@@ -51,7 +51,8 @@ else
 say =
 endif
 
-.PHONY: all deps check check-long demo bench install clean tests vmlinux-check
+.PHONY: all deps check-deps check check-long demo bench benches install clean \
+	tests fuzz
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -79,7 +80,10 @@ $(BUILD)/blkbox: $(USER_OBJ) $(BUILD)/liboracle.a $(BUILD)/libreplay.a
 
 ifneq ($(BPF),0)
 # BPF programs: compiled one by one, linked into one object, one skeleton.
-BPF_SRC := $(wildcard bpf/*.bpf.c)
+# The definitions first: libbpf 1.1 does not give maps that were seen as extern
+# before their place in the section.
+BPF_SRC := bpf/common.bpf.c \
+	$(filter-out bpf/common.bpf.c,$(wildcard bpf/*.bpf.c))
 BPF_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(BPF_SRC))
 SKEL := $(BUILD)/blkbox.skel.h
 
@@ -109,6 +113,63 @@ $(BUILD)/tests/tools/%: $(BUILD)/tests/tools/%.o $(BUILD)/liboracle.a \
 	$(call say,LINK)$(CC) $(LDFLAGS) $^ $(LIBS) -o $@
 
 tests: $(UNIT_BIN) $(TOOL_BIN)
+benches: $(BENCH_BIN)
+
+# libFuzzer targets, with sanitizers; the rooms they test are compiled in.
+FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
+FUZZ_BIN := $(patsubst %.c,$(BUILD)/%,$(FUZZ_SRC))
+FUZZ_SECONDS ?= 60
+$(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(REPLAY_SRC) $(wildcard replay/*.h)
+	@mkdir -p $(@D)
+	$(call say,FUZZ)$(CLANG) -std=gnu11 -D_GNU_SOURCE -g -O1 \
+		-fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
+		$< $(filter-out replay/cmd_%,$(REPLAY_SRC)) \
+		-lcjson -lzstd -lxxhash -lpthread -o $@
+fuzz: $(FUZZ_BIN)
+
+deps:
+	@packaging/install-deps build run $(if $(filter 0,$(BPF)),,bpf)
+check-deps: deps
+	@packaging/install-deps check
+
+demo: deps
+	@$(MAKE) --no-print-directory all
+	@tests/demo $(BUILD)/blkbox $(BUILD)/demo
+
+SAN_BUILD := $(BUILD)/san
+SAN_UNIT = $(patsubst %.c,$(SAN_BUILD)/%,$(UNIT_SRC))
+CLI_TESTS := $(sort $(wildcard tests/cli/*.bats))
+# Compiled without BPF, libbpf and clang, whatever is installed.
+OFFLINE = $(BUILD)/offline
+
+check: check-deps
+	@$(MAKE) --no-print-directory -j$$(nproc) all tests fuzz benches
+	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=$(SAN_BUILD) BPF=0 \
+		SAN=address,undefined tests
+	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=$(OFFLINE) BPF=0 all
+	@PATH=$(abspath $(BUILD)):$$PATH BLKBOX_BUILD=$(abspath $(BUILD)) \
+		tests/run $(SAN_UNIT) \
+		'includes=tests/includes' \
+		'shellcheck=tests/shellcheck' \
+		'vmlinux=vmlinux/check' \
+		$(foreach f,$(FUZZ_BIN),'$(notdir $(f))=tests/fuzz/smoke $(f) \
+			$(FUZZ_SECONDS)') \
+		$(CLI_TESTS)
+
+# The same with more seeds, more states and longer fuzzing.
+check-long: check-deps
+	@$(MAKE) --no-print-directory FUZZ_SECONDS=600 BLKBOX_LONG=1 check
+
+bench: check-deps
+	@$(MAKE) --no-print-directory all benches
+	@tests/bench/explore $(BUILD)
+
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 \
+		$(DESTDIR)$(PREFIX)/share/man/man5
+	install -m 755 $(BUILD)/blkbox $(DESTDIR)$(PREFIX)/bin/blkbox
+	$(if $(wildcard packaging/man/*.1),install -m 644 \
+		$(wildcard packaging/man/*.1) $(DESTDIR)$(PREFIX)/share/man/man1)
 
 clean:
 	rm -rf $(BUILD)

@@ -1,0 +1,6 @@
+int edited(int n);
+
+int main(void)
+{
+	return edited(3);
+}
