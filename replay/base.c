@@ -355,15 +355,16 @@ int parse_time_ns(const char *text, u64 *ret_ns)
 		{ "h", 3600000000000 },
 	};
 	const char *rest;
-	u64 n;
+	u64 n, ns;
 
 	if (parse_number(text, &n, &rest) < 0)
 		return -EINVAL;
 	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
 		if (strcmp(rest, units[i].suffix))
 			continue;
-		if (__builtin_mul_overflow(n, units[i].ns, ret_ns))
+		if (__builtin_mul_overflow(n, units[i].ns, &ns))
 			return -ERANGE;
+		*ret_ns = ns;
 		return 0;
 	}
 	return -EINVAL;

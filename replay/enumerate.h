@@ -41,7 +41,7 @@ struct enum_opts {
 struct enum_stats {
 	u64 points;
 	u64 sites;	/* (point, drop set) pairs visited */
-	u64 distinct;
+	u64 distinct;	/* disks that no call before and no site before had */
 	bool truncated;	/* max_sites or visit() ended it */
 };
 
@@ -52,8 +52,12 @@ struct enumerator *enumerator_new(const struct trace *t);
 void enumerator_free(struct enumerator *e);
 
 /*
- * visit is called for each site; the site is valid during the call. It returns
- * 0 to go on, positive to stop, negative errno to fail.
+ * visit is called for each site, also for one whose disk was there before
+ * (first is false then): what must be durable is a matter of the point, not of
+ * the disk alone. The site is valid during the call. visit returns 0 to go on,
+ * positive to stop (enumerate() returns 0 then), negative errno to fail.
+ * opts->to_seq 0 counts as SEQ_NEVER. ret_stats may be NULL, and is written on
+ * failure, too. -EOVERFLOW: more than 2^32 disks.
  */
 int enumerate(struct enumerator *e, const struct enum_opts *opts,
 	      int (*visit)(void *ctx, const struct site *s), void *ctx,

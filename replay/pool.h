@@ -18,7 +18,8 @@
 enum mount_outcome {
 	MOUNT_OK = 0,
 	MOUNT_FAILED = 1,	/* error says why */
-	MOUNT_WORKER_DIED = 2,	/* signal in error */
+	MOUNT_WORKER_DIED = 2,	/* error is the signal; negative: -errno;
+				 * EBUSY: could not be unmounted */
 	MOUNT_TIMED_OUT = 3,
 };
 
@@ -32,9 +33,11 @@ struct pool_opts {
 	const char *fs_type;
 	const char *mount_point; /* where to mount, seen by nobody else;
 				  * created if missing inside the namespace;
-				  * NULL: a directory of the pool's own */
-	const char *mount_options;
+				  * NULL or "/": one of the pool's own */
+	const char *mount_options; /* added to the defaults, NULL: none */
 	u64 timeout_ns;		/* per disk; 0: 30 s */
+	bool verify_image;	/* for tests, slow: the image is compared with
+				 * disk_sector() before each mount */
 	/*
 	 * Runs in the worker, with the recovered file system mounted. Appends
 	 * its answer to ret. A negative errno fails the run. recovery_log
@@ -44,7 +47,12 @@ struct pool_opts {
 	int (*judge)(void *ctx, const struct job *j, int root_fd,
 		     const char *root_path, const char *recovery_log,
 		     struct buf *ret);
-	/* Runs in the parent. answer is judge()'s; empty unless MOUNT_OK. */
+	/*
+	 * Runs in the parent, and must not use the pool. answer is judge()'s;
+	 * empty unless MOUNT_OK. log is recovery_log, and what the kernel said
+	 * after it, until the disk was unmounted. A negative errno fails the
+	 * run.
+	 */
 	int (*done)(void *ctx, u64 id, enum mount_outcome outcome, int error,
 		    const char *log, const void *answer, size_t len);
 	void *ctx;
@@ -59,6 +67,8 @@ int pool_submit(struct pool *p, const struct job *j, struct errmsg *em);
 /* Waits for all that was submitted. */
 int pool_drain(struct pool *p, struct errmsg *em);
 u32 pool_workers(const struct pool *p);
+/* What must be done without on this machine, in sentences; "" for nothing. */
+const char *pool_limits(const struct pool *p);
 void pool_free(struct pool *p);	/* ends the workers, also busy ones */
 
 /* Default mount options with which a crashed file system of this type can be

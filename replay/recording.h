@@ -253,6 +253,8 @@ enum gap_reason {
 	GAP_UNREADABLE = 2,	/* payload could not be read */
 	GAP_TOO_LARGE = 3,
 	GAP_OUTPUT = 4,		/* the recording could not be written */
+	GAP_MISSED = 5,		/* the kernel skipped a hook that was already
+				 * running on that processor */
 };
 
 /* What was lost. record.seq is the first number lost, record.dev where. */
@@ -271,7 +273,7 @@ struct rec_base {
 };
 
 struct rec_end {
-	u64 events;	/* records with a number */
+	u64 events;	/* records with a number, GAP apart */
 	u64 gaps;	/* GAP records */
 	u64 lost_events;
 	u64 lost_bytes;
@@ -295,7 +297,13 @@ int rec_create(const char *path, const char *head_json,
 	       const struct rec_writer_opts *opts, struct rec_writer **ret_w,
 	       struct errmsg *em);
 
-/* Each appends one record; it reaches the file when its frame is closed. */
+/*
+ * Each appends one record; it reaches the file when its frame is closed.
+ * -EINVAL: the record contradicts itself (a write's pieces do not add up to
+ * its length, a number was used before); it is not taken. -EMSGSIZE: larger
+ * than a frame may be (256 MiB); not taken. Any other error is the file's; it
+ * stays, and what had been written remains a whole, cut recording.
+ */
 int rec_put(struct rec_writer *w, const struct record *r);
 int rec_put_base(struct rec_writer *w, u32 dev, u64 offset, const void *data,
 		 u32 bytes);
@@ -337,6 +345,9 @@ void rec_abandon(struct rec_writer *w);
 struct rec_reader;
 
 int rec_open(const char *path, struct rec_reader **ret_r, struct errmsg *em);
+/* As rec_open(); takes fd, also on failure. name is for messages. */
+int rec_open_fd(int fd, const char *name, struct rec_reader **ret_r,
+		struct errmsg *em);
 void rec_reader_free(struct rec_reader *r);
 
 /* The JSON text of HEAD, NUL-terminated, owned by r. */
@@ -361,6 +372,7 @@ u64 rec_whole_bytes(const struct rec_reader *r);
  * record.
  */
 int rec_get_base(const struct record *r, struct rec_base *ret);
+int rec_get_base_end(const struct record *r, u64 *ret_device_bytes);
 int rec_get_issue(const struct record *r, struct rec_issue *ret);
 void rec_issue_done(struct rec_issue *i);
 int rec_get_complete(const struct record *r, struct rec_complete *ret);
@@ -372,7 +384,8 @@ int rec_get_proc(const struct record *r, struct rec_proc *ret);
 int rec_get_gap(const struct record *r, struct rec_gap *ret);
 int rec_get_end(const struct record *r, struct rec_end *ret);
 
-const char *rec_type_name(u16 type);	/* "issue", "file-op", ...; "type-N" */
+/* "unknown" for what is not known. */
+const char *rec_type_name(u16 type);	/* "issue", "file-op", ... */
 const char *file_op_name(u8 op);	/* "open", "write", ... */
 const char *blk_op_name(u8 op);		/* "write", "flush", ... */
 

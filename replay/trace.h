@@ -12,7 +12,7 @@
  *            durable when F completes; FUA makes it durable when it completes.
  *            A device without a volatile cache: when it completes.
  *    epoch   as C3's Algorithm 1: a flush F makes durable, when it completes,
- *            every write issued before F was.
+ *            every write issued before F was; otherwise as device.
  *    prefix  nothing is ever dropped: durable when issued.
  *  At a crash just after event t (t is a sequence number), a write is pending
  *  if issue_seq <= t < durable_seq and durable if durable_seq <= t. The disk
@@ -45,8 +45,16 @@ struct trace_opts {
 				 * flushes and FUA */
 };
 
-/* A unit is what the model may drop: a request, or with torn_bytes a part of
- * one. Units stand in issue order, parts of a request in sector order. */
+/*
+ * A unit is what the model may drop: a request, or with torn_bytes a part of
+ * one, cut at multiples of torn_bytes on the disk. Units stand in issue order,
+ * parts of a request in sector order. A request without data (DISCARD, ...) is
+ * cut into at most TORN_MAX_PARTS, the parts being torn_bytes times a power of
+ * two. A DISCARD or SECURE_ERASE under DISCARD_KEEP is no unit; a WRITE_ZEROES
+ * always writes zeroes, for that is what it promises.
+ */
+#define TORN_MAX_PARTS 1024
+
 struct unit {
 	u64 issue_seq;
 	u64 complete_seq;	/* SEQ_NEVER: not seen to complete */
@@ -56,7 +64,7 @@ struct unit {
 	u8 op;			/* enum blk_op: WRITE, DISCARD, ... */
 	u32 flags;		/* enum blk_flag */
 	u32 write;		/* index into trace.writes */
-	const u8 *data;		/* NULL: zeroes */
+	const u8 *data;		/* NULL: see trace_unit_read() */
 };
 
 /* A request as recorded, for those who explain. */
@@ -64,6 +72,7 @@ struct trace_write {
 	u64 time_ns;
 	struct rec_issue issue;	/* pages are kept, data belongs to the trace */
 	u64 issue_seq;
+	u64 unreadable_bytes;	/* of its data: zeroes stand for them */
 };
 
 /* A crash point: a crash just after event seq. why is the record's type. */
@@ -87,6 +96,8 @@ struct trace_mark {
 };
 
 struct trace {
+	enum crash_model model;	/* as asked for */
+	enum discard_model discard;
 	u32 dev;
 	char name[32];
 	u64 bytes;		/* the device's size */
@@ -115,6 +126,12 @@ struct trace {
 	u64 first_seq, last_seq; /* crash points lie in here: after the base
 				  * and the "blkbox: begin" mark if there is
 				  * one, up to "blkbox: end" if there is one */
+	u64 base_seq;		/* the base and what follows are the disk from
+				 * this event on; 0: always, SEQ_NEVER: never */
+	u64 end_seq;		/* the highest number recorded */
+	u64 n_stray;		/* completions whose issue is not recorded */
+	u64 n_other;		/* requests of a kind the model does not know;
+				 * they count as lost_events, too */
 	bool closed;		/* END was seen */
 	u64 n_gaps, lost_events, lost_bytes;
 	u64 first_gap_seq;	/* SEQ_NEVER: none */
@@ -132,11 +149,22 @@ int trace_load(const char *path, const struct trace_opts *opts,
 	       struct trace **ret, struct errmsg *em);
 void trace_free(struct trace *t);
 
-/* Building one without a recording, for tests: units are added in issue order
- * by the same code the reader uses. See trace.c. */
+/* Building one without a recording, for tests, by the same code the reader
+ * uses: see intake.h. */
+
+/* What a unit writes to sectors of its own. */
+void trace_unit_read(const struct trace *t, const struct unit *u, u64 sector,
+		     void *data, u64 sectors);
+/* Does it write zeroes, and nothing else? (false: maybe) */
+bool trace_unit_is_zero(const struct trace *t, const struct unit *u);
 
 /* Reads base content; past what is stored there it is zeroes. */
 void trace_base_read(const struct trace *t, u64 sector, void *data, u32 sectors);
+/* How many sectors from here, at most max, are stored alike: all of them data,
+ * or all of them a hole, which reads as zeroes. */
+u64 trace_base_run(const struct trace *t, u64 sector, u64 max, bool *ret_hole);
+/* Is the base kept in this very file? Then it must not be written to. */
+bool trace_base_is(const struct trace *t, dev_t dev, ino_t ino);
 /* Writes the base to fd (sparse), which becomes t->bytes long. */
 int trace_base_write(const struct trace *t, int fd, struct errmsg *em);
 

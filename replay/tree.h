@@ -21,6 +21,7 @@
 #include "recording.h"
 
 #define CHUNK_BYTES (64U << 10)
+#define CONTENT_MAX_BYTES (1ULL << 40)	/* what may be held as a content */
 
 struct hash128 {
 	u64 lo, hi;
@@ -72,6 +73,8 @@ struct tree {
 	bool unknown;		/* some content is */
 };
 
+/* Those that make a content return it with one reference, or NULL when it
+ * would be larger than CONTENT_MAX_BYTES. */
 struct content *content_from_bytes(struct store *s, const void *data,
 				   size_t len);
 struct content *content_ref(struct content *c);
