@@ -236,8 +236,7 @@ static int final_state(struct run *r, struct errmsg *em)
 	if (!err && recorder_fence(r->recorder) < 0)
 		err = recorder_failed(r, -EIO, "recording", em);
 	if (!err)
-		err = stopper_snapshot(&r->stopper,
-				       r->stopper.last_change_seq,
+		err = stopper_snapshot(&r->stopper, r->stopper.last_seq,
 				       "the end of the program", em);
 	return err;
 }

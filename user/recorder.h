@@ -38,6 +38,8 @@ struct recorder_opts {
 	u64 cgroup_id;		/* cgroup v2 id, 0: none */
 	bool all_pids;		/* whoever works on the file systems */
 	bool stacks;
+	bool brief;		/* a short recording: hooks that are detached
+				 * at once, and cost every process a little */
 	u32 stop_ops;		/* bit (1 << enum file_op): stop the process at
 				 * the exit of these when they succeeded; OPEN
 				 * only where it created or truncated, CLOSE
@@ -64,6 +66,9 @@ struct recorder_summary {
 	u64 ring_bytes, ring_peak_bytes;
 };
 
+/* Names of tracepoints become numbers through tracefs: mounts it at its usual
+ * place, as perf and systemd do, where nobody has. */
+void recorder_mount_tracefs(void);
 /* Loads, calibrates, proves, attaches, and creates the recording. */
 int recorder_open(const struct recorder_opts *opts, struct recorder **ret,
 		  struct errmsg *em);

@@ -183,26 +183,40 @@ static void thaw(struct stopper *s)
 		cgroup_thaw(s->cgroup);
 }
 
+/*
+ * First the process that stops itself, then the others: a process that is
+ * frozen before its SIGSTOP has taken effect would stand still as frozen and
+ * never be seen as stopped. Where everything is frozen already that is as
+ * good; SIGCONT takes a SIGSTOP back that is still pending.
+ */
+static int stand_still(struct stopper *s, pid_t pid)
+{
+	int err = s->frozen ? 0 : wait_stopped(pid);
+
+	if (err == -ESRCH)
+		return 0;	/* it was killed: there is nothing to stop */
+	if (err < 0)
+		return errmsg_set(&s->em, -err,
+				  "waiting for process %d to stop", pid);
+	if (s->frozen || cgroup_threads(s->cgroup, 2) > 1) {
+		err = freeze(s);
+		if (err < 0)
+			return errmsg_set(&s->em, -err, "freezing the program"
+					  " for a snapshot");
+		return 1;
+	}
+	return 0;
+}
+
 int stopper_stopped(void *ctx, u64 seq, const struct rec_file_op *op)
 {
 	struct stopper *s = ctx;
-	bool frozen = cgroup_threads(s->cgroup, 2) > 1;
-	int err;
+	int frozen = stand_still(s, op->pid);
+	int err = frozen < 0 ? frozen : look(s, seq, op);
 
 	s->stops++;
-	/* Frozen first: a thread of the same process that is not yet stopped
-	 * and every other process. */
-	if (frozen && freeze(s) < 0)
-		return errmsg_set(&s->em, ETIMEDOUT,
-				  "freezing the program for a snapshot");
-	err = wait_stopped(op->pid);
-	if (err == -ETIMEDOUT)
-		errmsg_set(&s->em, -err, "waiting for process %u to stop",
-			   op->pid);
-	else
-		err = look(s, seq, op);
 	kill(op->pid, SIGCONT);
-	if (frozen)
+	if (frozen > 0)
 		thaw(s);
 	return err;
 }
@@ -223,6 +237,7 @@ int stopper_event(void *ctx, const struct record *r,
 			  OP(OP_MSYNC) | OP(OP_CLOSE);
 	struct stopper *s = ctx;
 
+	s->last_seq = r->seq;
 	if (!op)
 		return 0;
 	note_inode(&s->touched, &s->n_touched, &s->room_touched, op->ino);

@@ -36,6 +36,7 @@ struct stopper {
 	u64 *mapped;			/* inodes with a writable mapping: they
 					 * may change at any time */
 	u32 n_mapped, room_mapped;
+	u64 last_seq;			/* newest event of any kind */
 	u64 last_change_seq;		/* newest operation that changed files */
 	u64 exit_seq;			/* newest close by a process's end that
 					 * has no snapshot yet; 0 */

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Putting a file operation into the ring: op_begin(), its strings (and data,
+ * fileops_data.h), op_end(). Static functions, in each object that uses them.
+ */
+#ifndef BLKBOX_FILEOPS_PUT_H
+#define BLKBOX_FILEOPS_PUT_H
+
+#include "fileops.h"
+
+#define PATH_UNREADABLE 1
+#define PATH_CUT 2
+
+/* Names are up to 255 bytes, but a path may be all short ones. */
+#define MAX_DEPTH 2048
+
+static __always_inline void op_begin(struct scratch *s, s64 ret, u32 dev)
+{
+	struct ev_file_op *e = &s->ev;
+	struct call *c = &s->call;
+
+	__builtin_memset(e, 0, sizeof(*e));
+	fill_hdr(&e->h, EV_FILE_OP, sizeof(*e), next_seq(), dev);
+	e->op = c->op;
+	e->flags = c->event_flags;
+	e->syscall = c->nr;
+	e->open_flags = c->open_flags;
+	e->start_seq = c->start_seq;
+	e->start_ns = c->start_ns;
+	e->ret = ret;
+	e->off = c->off;
+	e->len = c->len;
+	e->ino = c->ino;
+	e->fd = c->fd;
+	e->mode = c->mode;
+	if (c->event_flags & BFOP_IO_URING) {
+		e->h.tgid = s->uring.tgid_tid >> 32;
+		e->h.tid = (u32)s->uring.tgid_tid;
+		__builtin_memcpy(e->h.comm, s->uring.comm, EV_COMM_BYTES);
+	}
+}
+
+/* Fills in the object as it is now, if it still is that object. */
+static __always_inline void op_inode(struct scratch *s, struct inode *inode)
+{
+	struct ev_file_op *e = &s->ev;
+
+	if (!inode || BPF_CORE_READ(inode, i_ino) != e->ino)
+		return;
+	e->size = BPF_CORE_READ(inode, i_size);
+	e->nlink = BPF_CORE_READ(inode, i_nlink);
+	e->file_mode = BPF_CORE_READ(inode, i_mode);
+}
+
+static __always_inline bool stops(struct ev_file_op *e)
+{
+	if (e->op > 31 || !(config.stop_ops & 1U << e->op) || e->ret < 0)
+		return false;
+	if (e->op == BOP_OPEN)
+		return e->flags & BFOP_CREATED || e->open_flags & O_TRUNC;
+	if (e->op == BOP_CLOSE)
+		return (e->flags & (BFOP_LAST_CLOSE | BFOP_WRITTEN |
+				    BFOP_AT_EXIT)) ==
+		       (BFOP_LAST_CLOSE | BFOP_WRITTEN);
+	return true;
+}
+
+static __always_inline void op_end(struct scratch *s)
+{
+	struct ev_file_op *e = &s->ev;
+
+	if (e->data_unreadable)
+		e->flags |= BFOP_DATA_UNREADABLE;
+	if (stops(e))
+		e->flags |= BFOP_STOPPED;
+	if (bpf_ringbuf_output(&ring, e, sizeof(*e), 0)) {
+		put_lost(e->h.seq, e->h.dev, EV_FILE_OP,
+			 e->op == BOP_WRITE && e->ret > 0 ? e->ret : 0);
+		return;
+	}
+	if (e->flags & BFOP_STOPPED)
+		bpf_send_signal(SIGSTOP);
+}
+
+/* ---- strings --------------------------------------------------------------- */
+
+/* Sends the first len bytes of s->path.text; all of them are set. */
+static __always_inline void put_path(struct scratch *s, u32 kind, u32 len,
+				     u32 flags)
+{
+	struct ev_path *p = &s->path.h;
+	u64 bytes;
+
+	if (len > sizeof(s->path.text))
+		len = sizeof(s->path.text);
+	bytes = sizeof(*p) + len;
+	p->type = EV_PATH;
+	p->bytes = bytes;
+	p->seq = s->ev.h.seq;
+	p->kind = kind;
+	p->len = len;
+	p->flags = flags;
+	p->pad = 0;
+	if (bpf_ringbuf_output(&ring, p, bytes, 0))
+		s->ev.paths_lost++;
+	else
+		s->ev.paths++;
+}
+
+/* Reads a path as passed into s->path.text; 0 when it cannot be read. */
+static __always_inline u32 read_path(struct scratch *s, u64 addr, u32 kind)
+{
+	struct saved_key key = { .req = s->uring_req, .kind = kind };
+	struct saved_path *p;
+	long n = 0;
+
+	if (s->call.flags & CALL_SAVED) {
+		p = bpf_map_lookup_elem(&saved_paths, &key);
+		if (p)
+			n = bpf_probe_read_kernel_str(s->path.text, EV_PATH_MAX,
+						      p->text);
+	} else {
+		n = bpf_probe_read_user_str(s->path.text, EV_PATH_MAX,
+					    (const void *)addr);
+	}
+	if (n <= 0 || n > EV_PATH_MAX) {
+		s->path.text[0] = 0;
+		return 0;
+	}
+	return n;
+}
+
+static __noinline int put_user_path(struct scratch *s, u64 addr, u32 kind)
+{
+	u32 n, flags = 0;
+	char last = 0;
+
+	if (!s)
+		return 0;
+	n = read_path(s, addr, kind);
+	if (!n) {
+		s->ev.flags |= kind == EV_PATH_1 ? BFOP_PATH_UNREADABLE
+						 : BFOP_PATH2_UNREADABLE;
+		n = 1;
+		flags = PATH_UNREADABLE;
+	} else if (n == EV_PATH_MAX) {
+		bpf_probe_read_user(&last, 1,
+				    (const void *)(addr + EV_PATH_MAX - 1));
+		if (last)
+			flags = PATH_CUT;
+	}
+	put_path(s, kind, n, flags);
+	return 0;
+}
+
+static long walk_up(u32 i, void *ctx)
+{
+	struct scratch *s = get_scratch();
+	struct dentry *d, *parent;
+	const unsigned char *name;
+	u32 pos;
+	long n;
+
+	if (!s)
+		return 1;
+	d = (void *)s->walk.dentry;
+	parent = BPF_CORE_READ(d, d_parent);
+	pos = s->walk.pos;
+	if (!d || d == parent) {
+		s->walk.done = 1;
+		return 1;
+	}
+	if (pos >= EV_PATH_MAX - 1)
+		return 1;
+	name = BPF_CORE_READ(d, d_name.name);
+	n = bpf_probe_read_kernel_str(s->path.text + pos, 256, name);
+	if (n <= 0 || n > 256)
+		return 1;
+	s->walk.pos = pos + n;
+	s->walk.dentry = (u64)parent;
+	return 0;
+}
+
+/* The way from a dentry to the root of its file system, as components. */
+static __noinline int put_dentry_path(struct scratch *s, u64 dentry, u32 kind)
+{
+	u32 pos;
+
+	if (!s)
+		return 0;
+	s->walk.dentry = dentry;
+	s->walk.pos = 0;
+	s->walk.done = 0;
+	bpf_loop(MAX_DEPTH, walk_up, NULL, 0);
+	pos = s->walk.pos;
+	if (pos > EV_PATH_MAX + 255)
+		return 0;
+	s->path.text[pos] = 0;
+	if (!s->walk.done)
+		s->ev.flags |= BFOP_DIR_TRUNCATED;
+	put_path(s, kind, pos + 1, s->walk.done ? 0 : PATH_CUT);
+	return 0;
+}
+
+/* ---- where a path starts ---------------------------------------------------- */
+
+static __always_inline struct dentry *dentry_of_dfd(s32 dfd)
+{
+	struct task_struct *t = (void *)bpf_get_current_task();
+	struct file *f;
+
+	if (dfd == AT_FDCWD)
+		return BPF_CORE_READ(t, fs, pwd.dentry);
+	f = file_of_fd(dfd);
+	return f ? BPF_CORE_READ(f, f_path.dentry) : NULL;
+}
+
+/* Does the call's path start at the root? An unreadable one does not. */
+static __always_inline bool is_absolute(struct call *c, u32 kind)
+{
+	u64 addr = kind == EV_PATH_1 ? c->path : c->path2;
+	char first = 0;
+
+	if (c->flags & CALL_SAVED)
+		return c->flags & (kind == EV_PATH_1 ? CALL_ABS : CALL_ABS2);
+	bpf_probe_read_user(&first, 1, (const void *)addr);
+	return first == '/';
+}
+
+static __always_inline bool dentry_in_scope(struct dentry *d)
+{
+	return d && sb_in_scope(BPF_CORE_READ(d, d_sb));
+}
+
+/* ---- user stack ------------------------------------------------------------- */
+
+#define MAX_STACK_BYTES (64 * 8)
+
+static __always_inline void put_stack(struct scratch *s, void *ctx)
+{
+	long n;
+
+	if (!config.stacks || s->call.event_flags & BFOP_IO_URING)
+		return;
+	n = bpf_get_stack(ctx, s->path.text, MAX_STACK_BYTES, BPF_F_USER_STACK);
+	if (n <= 0 || n > MAX_STACK_BYTES)
+		return;
+	s->ev.n_stack = (u64)n / sizeof(u64);
+	put_path(s, EV_PATH_STACK, n, 0);
+}
+
+/* ---- operations on names ---------------------------------------------------- */
+
+static __always_inline void put_dir(struct scratch *s, struct dentry *d,
+				    bool second)
+{
+	u32 dev = BPF_CORE_READ(d, d_sb, s_dev);
+	u64 ino = BPF_CORE_READ(d, d_inode, i_ino);
+
+	if (second) {
+		s->ev.dir2_dev = dev;
+		s->ev.dir2_ino = ino;
+		put_dentry_path(s, (u64)d, EV_PATH_DIR2);
+	} else {
+		s->ev.dir_dev = dev;
+		s->ev.dir_ino = ino;
+		put_dentry_path(s, (u64)d, EV_PATH_DIR);
+	}
+}
+
+/*
+ * The whole of an operation that has one name or two and no object. Nothing
+ * when none of them starts in the scope or at the root.
+ */
+static __always_inline void put_names(struct scratch *s, s64 ret, void *ctx)
+{
+	struct dentry *d1 = NULL, *d2 = NULL;
+	struct call *c = &s->call;
+	u32 flags = c->flags;
+	bool in = false;
+	u32 dev = 0;
+
+	if (flags & CALL_PATH2) {
+		if (is_absolute(c, EV_PATH_2))
+			in = true;
+		else
+			d2 = dentry_of_dfd(c->dfd2);
+	}
+	if (!(flags & CALL_TARGET)) {
+		if (is_absolute(c, EV_PATH_1))
+			in = true;
+		else
+			d1 = dentry_of_dfd(c->dfd);
+	}
+	if (dentry_in_scope(d2)) {
+		in = true;
+		dev = BPF_CORE_READ(d2, d_sb, s_dev);
+	}
+	if (dentry_in_scope(d1)) {
+		in = true;
+		dev = BPF_CORE_READ(d1, d_sb, s_dev);
+	}
+	if (!in)
+		return;
+	op_begin(s, ret, dev);
+	put_user_path(s, c->path, EV_PATH_1);
+	if (d1)
+		put_dir(s, d1, false);
+	if (flags & CALL_PATH2)
+		put_user_path(s, c->path2, EV_PATH_2);
+	if (d2)
+		put_dir(s, d2, true);
+	put_stack(s, ctx);
+	op_end(s);
+}
+
+#endif
