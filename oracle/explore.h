@@ -6,6 +6,8 @@
 #ifndef BLKBOX_EXPLORE_H
 #define BLKBOX_EXPLORE_H
 
+#include <signal.h>
+
 #include "../replay/enumerate.h"
 #include "expected.h"
 
@@ -57,12 +59,19 @@ struct finding {
 	u64 count;		/* sites with this finding in all */
 	char *run;		/* "plain", "sync", "commit"; NULL: explore */
 	char *recording;	/* path, for the command to reproduce */
+	char *point_words;	/* "just after unlink(data) had returned" */
+	char **dropped_words;	/* per dropped unit: what it was */
+	char *command;		/* rebuilds this very site, shell-quoted */
+	u32 n_files_left;	/* files beyond those kept */
 };
 
 struct explore_opts {
 	u32 k;			/* covered whole */
 	u32 k_max;		/* then widened up to here while time lasts */
 	u64 for_ns;		/* 0: no bound on time */
+	u64 widen_ns;		/* widening stops when so much time has passed
+				 * since the start, which makes nothing
+				 * incomplete; 0: no such bound */
 	u64 max_sites;
 	u32 workers;
 	struct trace_opts trace;
@@ -79,6 +88,9 @@ struct explore_opts {
 	u32 max_findings;	/* kept in detail; 0: 16 */
 	bool progress;
 	const char *run;	/* label for findings */
+	u64 check_timeout_ns;	/* of the user checker; 0: 30 s */
+	const volatile sig_atomic_t *stop; /* set by a signal handler: stop and
+				 * report what was covered; may be NULL */
 };
 
 struct explore_result {
@@ -86,20 +98,32 @@ struct explore_result {
 	int exit_status;
 	u32 covered_k;		/* every site with at most so many drops was
 				 * judged; 0: only nothing dropped. K_ALL */
+	u32 covered_max;	/* with K_ALL: the most writes that could be
+				 * lost at once at any crash point */
 	bool covered_any;	/* covered_k means something */
 	u64 crash_points, sites, distinct, judged, failed_sites;
 	double seconds;
-	u32 n_expected;
+	u32 n_expected;		/* states that were compared with */
+	u32 n_unknown;		/* expected states left out: content unknown */
+	bool checked;		/* a user checker ran */
+	bool distance_judged;	/* a distance is a finding */
+	u64 max_distance;	/* over all sites, finding or not */
 	u64 lost_events, lost_bytes, unreadable_bytes;
 	char *incomplete_why;	/* a sentence, NULL */
+	char *limits;		/* what this machine made us do without, NULL */
 	u32 n_findings;
 	struct finding *findings; /* worst first */
+	u32 n_findings_left;	/* more than were kept in detail */
 	u64 n_inconsistent;	/* distinct disks with a finding */
 };
 
 int explore(const char *recording, const struct explore_opts *opts,
 	    struct explore_result *ret, struct errmsg *em);
 void explore_result_done(struct explore_result *r);
+
+/* Says that what r rests on is incomplete: the exit status follows unless
+ * something was found. */
+void explore_incomplete(struct explore_result *r, const char *why);
 
 /* Adds from's figures and findings to to (which owns them then). */
 void explore_merge(struct explore_result *to, struct explore_result *from);
