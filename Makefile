@@ -102,8 +102,13 @@ endif
 
 # ---- tests -------------------------------------------------------------------
 
-$(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/liboracle.a \
-		$(BUILD)/libreplay.a
+# What unit tests share: every tests/unit/*.c that is no test itself.
+UNIT_HELP_OBJ := $(call obj,$(filter-out $(UNIT_SRC),\
+	$(wildcard tests/unit/*.c)))
+$(BUILD)/libunit.a: $(UNIT_HELP_OBJ)
+	$(call say,AR)rm -f $@; ar rcs $@ $^
+$(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/libunit.a \
+		$(BUILD)/liboracle.a $(BUILD)/libreplay.a
 	$(call say,LINK)$(CC) $(LDFLAGS) $^ $(LIBS) -lcmocka -o $@
 $(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o $(BUILD)/liboracle.a \
 		$(BUILD)/libreplay.a

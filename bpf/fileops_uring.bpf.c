@@ -128,6 +128,7 @@ static __always_inline void describe_open(struct scratch *s,
 	struct call *c = &s->uring.call;
 
 	c->op = BOP_OPEN;
+	c->fd = BFD_NONE;
 	c->dfd = q->fd;
 	if (q->opcode == URING_OPENAT) {
 		c->open_flags = q->rw_flags;
@@ -162,6 +163,7 @@ static __always_inline void describe_names(struct scratch *s,
 {
 	struct call *c = &s->uring.call;
 
+	c->fd = BFD_NONE;
 	c->dfd = q->fd;
 	c->mode = q->rw_flags;
 	if (q->opcode == URING_UNLINKAT) {
@@ -318,7 +320,7 @@ static __always_inline int on_submit(struct io_kiocb *req)
 	call_start(c, 0, BSYSCALL_NONE);
 	c->flags = CALL_SAVED;
 	c->event_flags = BFOP_IO_URING;
-	c->fd = sqe.fd;
+	c->fd = sqe.flags & IOSQE_FIXED_FILE ? BFD_NONE : sqe.fd;
 	s->uring.tgid_tid = bpf_get_current_pid_tgid();
 	bpf_get_current_comm(s->uring.comm, EV_COMM_BYTES);
 	if (!describe(s, &sqe))

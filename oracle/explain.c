@@ -21,6 +21,34 @@ static char *take(struct buf *b)
 	return s;
 }
 
+/* ---- names -------------------------------------------------------------- */
+
+static const char *path_in(const struct rec_state *st, u64 ino)
+{
+	const struct node *n = tree_find_ino(&st->tree, ino);
+
+	return n ? n->path : NULL;
+}
+
+/* What the inode was called then; else later; else before. */
+static const char *path_of_ino(const struct expected *e, u64 ino, u64 seq)
+{
+	const char *path = NULL;
+	u32 after = 0;
+
+	if (!e || !ino)
+		return NULL;
+	while (after < e->n && e->states[after].after_seq <= seq)
+		after++;
+	if (after && (path = path_in(&e->states[after - 1], ino)))
+		return path;
+	for (u32 i = after; i < e->n && !path; i++)
+		path = path_in(&e->states[i], ino);
+	for (u32 i = after; i-- > 0 && !path;)
+		path = path_in(&e->states[i], ino);
+	return path;
+}
+
 /* ---- operations ----------------------------------------------------------- */
 
 static char *join(const char *dir, const char *path)
@@ -34,19 +62,24 @@ static char *join(const char *dir, const char *path)
 	return xasprintf("%s/%s", dir, path);
 }
 
-static char *op_object(const struct rec_file_op *op)
+static char *op_object(const struct expected *e, const struct rec_file_op *op)
 {
+	const char *path;
+
 	if (op->path)
 		return join(op->dir_path, op->path);
 	if (op->file_path && *op->file_path)
 		return xstrdup(op->file_path);
+	path = path_of_ino(e, op->ino, op->start_seq);
+	if (path)
+		return xstrdup(path);
 	return op->ino ? xasprintf("inode %llu", (unsigned long long)op->ino) :
 			 xstrdup("");
 }
 
-char *op_words(const struct rec_file_op *op)
+char *op_words(const struct expected *e, const struct rec_file_op *op)
 {
-	_cleanup_free_ char *object = op_object(op), *second = NULL;
+	_cleanup_free_ char *object = op_object(e, op), *second = NULL;
 
 	if (!op->path2)
 		return xasprintf("%s(%s)", file_op_name(op->op), object);
@@ -103,7 +136,7 @@ static char *event_words(const struct trace *t, const struct crash_point *p)
 	return xasprintf("event %llu", (unsigned long long)p->seq);
 }
 
-char *point_words(const struct trace *t, u32 point)
+char *point_words(const struct trace *t, const struct expected *e, u32 point)
 {
 	const struct crash_point *p = &t->points[point];
 	const struct trace_op *last, *running;
@@ -111,12 +144,12 @@ char *point_words(const struct trace *t, u32 point)
 	_cleanup_free_ char *running_words = NULL;
 
 	ops_around(t, p->seq, &last, &running);
-	last_words = last ? op_words(&last->op) : NULL;
+	last_words = last ? op_words(e, &last->op) : NULL;
 	if (last && last->seq == p->seq)
 		return xasprintf("just after %s had returned", last_words);
 	event = event_words(t, p);
 	if (running) {
-		running_words = op_words(&running->op);
+		running_words = op_words(e, &running->op);
 		return xasprintf("during %s, just after %s", running_words,
 				 event);
 	}
@@ -126,32 +159,6 @@ char *point_words(const struct trace *t, u32 point)
 }
 
 /* ---- what was dropped ----------------------------------------------------- */
-
-static const char *path_in(const struct rec_state *st, u64 ino)
-{
-	const struct node *n = tree_find_ino(&st->tree, ino);
-
-	return n ? n->path : NULL;
-}
-
-/* What the inode was called then; else later; else before. */
-static const char *path_of_ino(const struct expected *e, u64 ino, u64 seq)
-{
-	const char *path = NULL;
-	u32 after = 0;
-
-	if (!e || !ino)
-		return NULL;
-	while (after < e->n && e->states[after].after_seq <= seq)
-		after++;
-	if (after && (path = path_in(&e->states[after - 1], ino)))
-		return path;
-	for (u32 i = after; i < e->n && !path; i++)
-		path = path_in(&e->states[i], ino);
-	for (u32 i = after; i-- > 0 && !path;)
-		path = path_in(&e->states[i], ino);
-	return path;
-}
 
 static bool is_metadata(const struct trace *t, const struct rec_issue *is,
 			const struct rec_page *p)
@@ -310,9 +317,10 @@ char *state_words(const struct expected *e, u32 state)
 	return xasprintf("after %s", e->states[state].what ?: "an operation");
 }
 
-char *promise_words(const struct trace *t, const struct promise *p)
+char *promise_words(const struct trace *t, const struct expected *e,
+		    const struct promise *p)
 {
-	_cleanup_free_ char *call = op_words(&t->ops[p->op].op);
+	_cleanup_free_ char *call = op_words(e, &t->ops[p->op].op);
 	const char *path = p->path ?: "a file";
 
 	switch (p->kind) {
@@ -337,26 +345,6 @@ char *promise_words(const struct trace *t, const struct promise *p)
 }
 
 /* ---- the command ---------------------------------------------------------- */
-
-char *shell_quote(const char *text)
-{
-	static const char plain[] =
-		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-		"0123456789_./-+,:=@%";
-	struct buf b = { 0 };
-
-	if (*text && strspn(text, plain) == strlen(text))
-		return xstrdup(text);
-	put(&b, "'");
-	for (; *text; text++) {
-		if (*text == '\'')
-			put(&b, "'\\''");
-		else
-			buf_put_u8(&b, *text);
-	}
-	put(&b, "'");
-	return take(&b);
-}
 
 char *site_command(const struct trace *t, const char *recording,
 		   const struct explore_opts *opts, u32 point,

@@ -154,7 +154,7 @@ static char *detail_words(const struct exploration *x, const struct found *f)
 
 	switch (f->kind) {
 	case FIND_DURABILITY:
-		return promise_words(x->t, &x->p->p[f->promise]);
+		return promise_words(x->t, x->e, &x->p->p[f->promise]);
 	case FIND_UNMOUNTABLE:
 		return unmountable_words(v);
 	case FIND_KERNEL_WARNING:
@@ -238,7 +238,7 @@ static int put_into_words(struct exploration *x, const struct found *f,
 		.count = f->count,
 		.run = x->o.run ? xstrdup(x->o.run) : NULL,
 		.recording = xstrdup(x->recording),
-		.point_words = point_words(x->t, e->point),
+		.point_words = point_words(x->t, x->e, e->point),
 		.command = site_command(x->t, x->recording, &x->o, e->point,
 					drop, e->n_drop),
 	};

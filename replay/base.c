@@ -420,3 +420,23 @@ void print_safe(FILE *out, const char *text)
 		}
 	}
 }
+
+char *shell_quote(const char *text)
+{
+	static const char plain[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+		"0123456789_./-+,:=@%";
+	struct buf b = { 0 };
+
+	if (*text && strspn(text, plain) == strlen(text))
+		return xstrdup(text);
+	buf_put_u8(&b, '\'');
+	for (; *text; text++) {
+		if (*text == '\'')
+			buf_put(&b, "'\\''", 4);
+		else
+			buf_put_u8(&b, *text);
+	}
+	buf_put(&b, "'", 2);
+	return (char *)b.data;
+}

@@ -148,4 +148,7 @@ u64 now_ns(void);	/* CLOCK_MONOTONIC */
  */
 void print_safe(FILE *out, const char *text);
 
+/* text as one word for sh, quoted where it must be; heap. */
+char *shell_quote(const char *text);
+
 #endif

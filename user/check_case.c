@@ -21,25 +21,6 @@ static char *case_program(const char *dir, const char *name)
 	return NULL;
 }
 
-/* A word for sh; heap. */
-static char *shell_quote(const char *text)
-{
-	char *out = xmalloc(4 * strlen(text) + 3), *o = out;
-
-	*o++ = '\'';
-	for (; *text; text++) {
-		if (*text == '\'') {
-			memcpy(o, "'\\''", 4);
-			o += 4;
-		} else {
-			*o++ = *text;
-		}
-	}
-	*o++ = '\'';
-	*o = 0;
-	return out;
-}
-
 static char *quoted_program(const char *dir, const char *name)
 {
 	_cleanup_free_ char *path = case_program(dir, name);

@@ -140,6 +140,8 @@ static int run(struct recording *r, struct errmsg *em)
 		r->go = -1;
 	}
 	r->start_ns = now_ns();
+	if (!r->o.command || r->o.verbose)
+		fprintf(stderr, "recording into %s\n", r->o.output);
 	while (!time_is_up(r)) {
 		err = recorder_poll(r->recorder, POLL_MS);
 		if (err < 0)

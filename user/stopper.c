@@ -58,10 +58,14 @@ static const char *base_name(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-static char *describe(const struct rec_file_op *op)
+static char *describe(const struct stopper *s, const struct rec_file_op *op)
 {
+	const struct node *n = s->states ? tree_find_ino(&s->last, op->ino) :
+					   NULL;
 	const char *one = op->file_path ?: op->path;
 
+	if (!one && n)
+		one = n->path;
 	if (op->path2)
 		return xasprintf("%s %s to %s", file_op_name(op->op),
 				 base_name(op->path), base_name(op->path2));
@@ -157,7 +161,7 @@ static int amplify(struct stopper *s, const struct rec_file_op *op)
 /* What is done while everything stands still. */
 static int look(struct stopper *s, u64 seq, const struct rec_file_op *op)
 {
-	_cleanup_free_ char *what = describe(op);
+	_cleanup_free_ char *what = describe(s, op);
 	int err = 0;
 
 	if (op_makes_state(op))
@@ -246,7 +250,7 @@ int stopper_event(void *ctx, const struct record *r,
 	if (op->op == OP_CLOSE && (op->flags & FOP_AT_EXIT) &&
 	    (op->flags & FOP_LAST_CLOSE) && (op->flags & FOP_WRITTEN)) {
 		free(s->exit_what);
-		s->exit_what = describe(op);
+		s->exit_what = describe(s, op);
 		s->exit_seq = r->seq;
 	} else if (!(quiet & OP(op->op))) {
 		s->last_change_seq = r->seq;

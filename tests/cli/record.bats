@@ -22,6 +22,7 @@ setup() {
 
 teardown() {
 	cd /
+	fsfreeze -u "$D/m" 2>/dev/null || true
 	umount "$D/m" 2>/dev/null || true
 	[ -z "$LOOP" ] || losetup -d "$LOOP"
 }
@@ -31,6 +32,11 @@ disk() {
 	truncate -s "$1" img
 	LOOP=$(losetup -f --show img)
 	export LOOP
+}
+
+# Waits until the recorder in the background says that it records.
+recording() {
+	until grep -q '^recording' log 2>/dev/null; do :; done
 }
 
 # Sets the variables that tally prints.
@@ -110,13 +116,13 @@ rebuilds_fs() {
 			sync -f "$D/m"
 		done
 	EOS
-	bash writer &
-	local writer=$!
+	bash writer 3>&- &
+	export WRITER=$!
+	until [ -e m/f5 ]; do :; done
 	blkbox record --mount m --base full -o out.bbx --ring 256M -- \
-		bash -c 'touch enough; sleep 0.1
-			while pgrep -f "bash writer" >/dev/null; do :; done
-			sync; fsfreeze -f m'
-	wait $writer
+		bash -c 'touch enough
+			while kill -0 $WRITER 2>/dev/null; do :; done
+			sync -f m; fsfreeze -f m'
 	fsfreeze -u m
 	rebuild out.bbx rebuilt
 	# What came after the freeze is not in the recording.
@@ -161,12 +167,13 @@ rebuilds_fs() {
 
 @test "the ring size that a lossy recording names loses nothing" {
 	disk 64M
-	local write="dd if=/dev/urandom of=$LOOP bs=1M count=20 oflag=direct"
-	run blkbox record --device "$LOOP" -o out.bbx --ring 64K -- $write
+	local write=(dd if=/dev/urandom "of=$LOOP" bs=1M count=20 oflag=direct)
+	run blkbox record --device "$LOOP" -o out.bbx --ring 64K -- \
+		"${write[@]}"
 	[ "$status" = 3 ]
 	local ring=${output##*--ring }
 	blkbox record --device "$LOOP" -o out2.bbx --ring "${ring%% *}" -- \
-		$write
+		"${write[@]}"
 }
 
 # The recorder is CMD's parent: stopped, it drains nothing.
@@ -210,9 +217,9 @@ lose_events() {
 
 @test "SIGTERM ends a recording properly" {
 	disk 16M
-	blkbox record --device "$LOOP" -o out.bbx &
+	blkbox record --device "$LOOP" -o out.bbx 3>&- 2>log &
 	local recorder=$!
-	until [ -s out.bbx ]; do :; done
+	recording
 	kill -TERM $recorder
 	wait $recorder
 	blkbox verify out.bbx
@@ -240,12 +247,14 @@ lose_events() {
 	disk 64M
 	mkfs.ext4 -q -F "$LOOP"
 	mount "$LOOP" m
-	blkbox record --mount m -o out.bbx -- bash -c '
+	mkfifo go2
+	blkbox record -v --mount m -o out.bbx -- bash -c '
 		mkfifo go; (read -r _ <go; : >m/grandchild) & echo >go; wait
-		: >m/child' &
+		read -r _ <go2; : >m/child' 3>&- 2>log &
 	local recorder=$!
-	until [ -s out.bbx ]; do :; done
+	recording
 	: >m/stranger
+	echo >go2
 	wait $recorder
 	blkbox show --json out.bbx | jq -r 'select(.type == "file-op") |
 		.path // empty' >paths
@@ -260,12 +269,11 @@ lose_events() {
 	mkfs.ext4 -q -F "$LOOP"
 	mount "$LOOP" m
 	mkfifo go
-	bash -c 'read -r _ <go; bash -c ": >m/by-child"; : >m/by-pid' &
+	bash -c 'read -r _ <go; bash -c ": >m/by-child"; : >m/by-pid' 3>&- &
 	local pid=$!
-	blkbox record --mount m --pid $pid -o out.bbx &
+	blkbox record --mount m --pid $pid -o out.bbx 3>&- 2>log &
 	local recorder=$!
-	until [ -s out.bbx ]; do :; done
-	until blkbox mark ready && sync m && [ -s out.bbx ]; do :; done
+	recording
 	: >m/by-stranger
 	echo >go
 	wait $pid

@@ -154,7 +154,7 @@ static void do_linked(struct plan *p, struct uring *u, int fd)
 				  .flags = IOSQE_IO_LINK | IOSQE_FIXED_FILE };
 	struct io_uring_sqe f = { .opcode = IORING_OP_FSYNC, .fd = 0,
 				  .flags = IOSQE_FIXED_FILE };
-	struct rec_file_op e = new_op(OP_WRITE, 6, 0);
+	struct rec_file_op e = new_op(OP_WRITE, 6, FD_NONE);
 
 	if (syscall(SYS_io_uring_register, u->fd, IORING_REGISTER_FILES, &fd,
 		    1))
@@ -165,7 +165,6 @@ static void do_linked(struct plan *p, struct uring *u, int fd)
 	if (completed(u) != 6 || completed(u))
 		fail("linked requests");
 	of_fd(&e, fd);
-	e.fd = 0;
 	e.flags = FOP_IO_URING;
 	e.off = 9;
 	e.len = 6;
@@ -185,7 +184,7 @@ static void do_linked(struct plan *p, struct uring *u, int fd)
 static void named(struct plan *p, u8 op, long ret, const char *path,
 		  const char *path2, u32 mode)
 {
-	struct rec_file_op e = new_op(op, ret, AT_FDCWD);
+	struct rec_file_op e = new_op(op, ret, FD_NONE);
 
 	e.flags = FOP_IO_URING;
 	e.mode = mode;

@@ -385,12 +385,12 @@ static void operations_read_like_calls(void **state)
 	struct rec_file_op op = { .op = OP_RENAME, .dir_path = "sub",
 				  .path = "new", .dir2_path = "",
 				  .path2 = "old" };
-	_cleanup_free_ char *rename = op_words(&op), *close = NULL;
+	_cleanup_free_ char *rename = op_words(NULL, &op), *close = NULL;
 
 	(void)state;
 	assert_string_equal(rename, "rename(sub/new, old)");
 	op = (struct rec_file_op){ .op = OP_CLOSE, .file_path = "sub/f" };
-	close = op_words(&op);
+	close = op_words(NULL, &op);
 	assert_string_equal(close, "close(sub/f)");
 }
 
