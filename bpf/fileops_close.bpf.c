@@ -266,22 +266,42 @@ static long end_fd(u32 i, void *ctx)
 	return 0;
 }
 
+struct ended_key {
+	u64 files;
+	u64 start_time;		/* of the process, for files is reused */
+};
+
+/* Tables of descriptors that have been answered for. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct ended_key);
+	__type(value, u32);
+} ended SEC(".maps");
+
 /*
  * The files go with the last task that has them. Threads that end together
- * all hold the table until each has gone past here, so the last of a process
- * answers for those that are on their way out.
+ * all hold the table until each has gone past here; none of them runs any more
+ * when the process counts no live one, so the first to come here then answers
+ * for all.
  */
 static __always_inline bool lets_go(struct task_struct *t)
 {
 	struct files_struct *files = BPF_CORE_READ(t, files);
 	struct signal_struct *sig = BPF_CORE_READ(t, signal);
+	struct ended_key key = { .files = (u64)files };
+	u32 tid = current_tid();
 	s32 users;
 
 	if (!files || !sig)
 		return false;
 	users = BPF_CORE_READ(files, count.counter);
-	return users == 1 || (!BPF_CORE_READ(sig, live.counter) &&
-			      users <= BPF_CORE_READ(sig, nr_threads));
+	if (BPF_CORE_READ(sig, live.counter))
+		return users == 1;
+	if (users > BPF_CORE_READ(sig, nr_threads))
+		return false;
+	key.start_time = BPF_CORE_READ(t, group_leader, start_time);
+	return !bpf_map_update_elem(&ended, &key, &tid, BPF_NOEXIST);
 }
 
 static __always_inline int on_exit(struct task_struct *t)

@@ -266,23 +266,16 @@ static __always_inline u64 began_at(u64 addr, u64 file, s64 ret)
 	return ret > 0 ? off - ret : off;
 }
 
-EXIT(copy)
+/* c->off, src_off and src_inode are set. */
+static __always_inline void put_copy(struct scratch *s, s64 ret, void *ctx)
 {
-	struct scratch *s = call_take();
-	struct inode *src;
-	s64 ret = ctx->ret;
-	struct call *c;
+	struct call *c = &s->call;
+	struct inode *src = (struct inode *)c->src_inode;
 
-	if (!s)
-		return 0;
-	c = &s->call;
-	c->off = began_at(c->off, c->file, ret);
-	c->src_off = began_at(c->src_off, c->src_file, ret);
 	if (ret > 0 && call_file_stands(c))
 		note_written((struct file *)c->file, false);
 	op_begin(s, ret, c->dev);
 	op_inode(s, (struct inode *)c->inode);
-	src = (struct inode *)c->src_inode;
 	if (src) {
 		s->ev.src_dev = BPF_CORE_READ(src, i_sb, s_dev);
 		s->ev.src_ino = BPF_CORE_READ(src, i_ino);
@@ -291,5 +284,84 @@ EXIT(copy)
 	}
 	put_stack(s, ctx);
 	op_end(s);
+}
+
+EXIT(copy)
+{
+	struct scratch *s = call_take();
+	s64 ret = ctx->ret;
+	struct call *c;
+
+	if (!s)
+		return 0;
+	c = &s->call;
+	c->off = began_at(c->off, c->file, ret);
+	c->src_off = began_at(c->src_off, c->src_file, ret);
+	put_copy(s, ret, ctx);
+	return 0;
+}
+
+/* ---- clones: copies by ioctl(), which cp makes where it can --------------------- */
+
+#define FICLONE 0x40049409
+#define FICLONERANGE 0x4020940d
+
+struct file_clone_range {
+	s64 src_fd;
+	u64 src_offset;
+	u64 src_length;		/* 0: to the end */
+	u64 dest_offset;
+};
+
+ENTER(ioctl)
+{
+	u32 cmd = ARG(1);
+	struct call c = {};
+	struct file *out;
+
+	if ((cmd != FICLONE && cmd != FICLONERANGE) || !in_pid_scope())
+		return 0;
+	out = file_of_fd(ARG(0));
+	if (!out || !file_in_scope(out) || !is_regular(out))
+		return 0;
+	call_start(&c, BOP_COPY, NR);
+	call_file(&c, out);
+	c.fd = ARG(0);
+	c.how = ARG(2);
+	if (cmd == FICLONERANGE)
+		c.flags = CALL_HOW;
+	call_keep(&c);
+	return 0;
+}
+
+/* A clone returns 0; it is recorded as the copy of so many bytes that it is. */
+EXIT(clone)
+{
+	struct scratch *s = call_take();
+	struct file_clone_range r = {};
+	s64 ret = ctx->ret;
+	struct file *in;
+	struct call *c;
+
+	if (!s)
+		return 0;
+	c = &s->call;
+	r.src_fd = (s32)c->how;
+	if (c->flags & CALL_HOW &&
+	    bpf_probe_read_user(&r, sizeof(r), (const void *)c->how))
+		r.src_fd = -1;
+	in = file_of_fd(r.src_fd);
+	c->len = r.src_length;
+	c->off = r.dest_offset;
+	c->src_off = r.src_offset;
+	if (!in || !is_regular(in) || !file_in_scope(in))
+		c->event_flags = BFOP_DATA_UNKNOWN;
+	if (in) {
+		c->src_inode = (u64)BPF_CORE_READ(in, f_inode);
+		if (!c->len)
+			c->len = BPF_CORE_READ(in, f_inode, i_size) -
+				 c->src_off;
+	}
+	put_copy(s, ret ?: (s64)c->len, ctx);
 	return 0;
 }

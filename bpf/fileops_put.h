@@ -112,7 +112,7 @@ static __always_inline u32 read_path(struct scratch *s, u64 addr, u32 kind)
 {
 	struct saved_key key = { .req = s->uring_req, .kind = kind };
 	struct saved_path *p;
-	long n = 0;
+	long n = -1;
 
 	if (s->call.flags & CALL_SAVED) {
 		p = bpf_map_lookup_elem(&saved_paths, &key);
@@ -123,11 +123,11 @@ static __always_inline u32 read_path(struct scratch *s, u64 addr, u32 kind)
 		n = bpf_probe_read_user_str(s->path.text, EV_PATH_MAX,
 					    (const void *)addr);
 	}
-	if (n <= 0 || n > EV_PATH_MAX) {
+	if (n < 0 || n > EV_PATH_MAX) {
 		s->path.text[0] = 0;
 		return 0;
 	}
-	return n;
+	return n ?: 1;	/* older kernels count no NUL of an empty string */
 }
 
 static __noinline int put_user_path(struct scratch *s, u64 addr, u32 kind)

@@ -91,7 +91,7 @@ static __always_inline void save_path(struct scratch *s, u32 kind, u64 addr)
 		c->flags |= CALL_PATH2;
 	}
 	if (bpf_probe_read_user_str(s->path.text, EV_PATH_MAX,
-				    (const void *)addr) <= 0)
+				    (const void *)addr) < 0)
 		return;
 	if (s->path.text[0] == '/')
 		c->flags |= kind == EV_PATH_1 ? CALL_ABS : CALL_ABS2;

@@ -78,12 +78,30 @@ static u64 least_distance(const struct tree *state, const struct tree *crash)
 	return state->bytes > crash->bytes ? state->bytes - crash->bytes : 0;
 }
 
+/* Is crash one of the states there were before there was any data? */
+static bool before_data(const struct expected *e, const struct tree *crash,
+			u32 *ret)
+{
+	for (u32 i = 0; i < e->n && tree_is_empty(&e->states[i].tree); i++)
+		if (same_tree(&e->states[i].tree, crash)) {
+			*ret = i;
+			return true;
+		}
+	return false;
+}
+
 u64 expected_nearest(const struct expected *e, const struct tree *crash,
 		     u32 *ret_state)
 {
 	_cleanup_free_ u64 *distances = NULL;
 	u64 best = UINT64_MAX;
+	u32 early;
 
+	if (before_data(e, crash, &early)) {
+		if (ret_state)
+			*ret_state = early;
+		return 0;
+	}
 	distances = xreallocarray(NULL, MAX(e->n, 1U), sizeof(*distances));
 	for (u32 i = 0; i < e->n; i++) {
 		const struct tree *t = &e->states[i].tree;

@@ -93,9 +93,13 @@ u64 editing_distance(const u64 expected[256], const u64 crash[256]);
 bool content_same(const struct content *a, const struct content *b);
 bool node_same(const struct node *a, const struct node *b);
 
-/* The smallest distance over all expected states that judge; 0 when there are
- * none. ret_state (may be NULL): the nearest; of equals the one sharing most
- * files with crash, then the latest. */
+/*
+ * The smallest distance over all expected states that judge; 0 when there are
+ * none, and when crash is the same tree as one of the states before the first
+ * that had any data: a program that starts from nothing may be crashed before
+ * it made something. ret_state (may be NULL): the nearest; of equals the one sharing most
+ * files with crash, then the latest.
+ */
 u64 expected_nearest(const struct expected *e, const struct tree *crash,
 		     u32 *ret_state);
 

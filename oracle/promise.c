@@ -91,6 +91,7 @@ static bool leave_out_promised(struct builder *b, const struct fs_inode *i,
 			       struct ranges *r, u64 *ret_size)
 {
 	const struct inode_book *ib = book_inode(&b->book, i);
+	struct ranges promised = { 0 };
 	bool any = false;
 
 	*ret_size = 0;
@@ -101,10 +102,12 @@ static bool leave_out_promised(struct builder *b, const struct fs_inode *i,
 		    p->kind == PROMISE_NO_NAME)
 			continue;
 		if (p->kind == PROMISE_BYTES)
-			ranges_subtract(r, p->off, p->off + p->len);
+			ranges_add(&promised, p->off, p->off + p->len);
 		*ret_size = MAX(*ret_size, p->off + p->len);
 		any = true;
 	}
+	ranges_subtract_all(r, &promised);
+	free(promised.r);
 	return any;
 }
 
@@ -246,7 +249,7 @@ static int by_name(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Names changed since the last time; those that cannot be promised yet, stay. */
+/* Names changed since the last time; what cannot be promised yet, stays. */
 static void promise_pending(struct builder *b, const struct call *c,
 			    const struct fs_inode *dir, const char *dir_path)
 {
@@ -451,7 +454,8 @@ int promises_build(const struct trace *t, const struct expected *e,
 	struct promises *p;
 
 	if (!e->n)
-		return errmsg_set(em, ENOENT, "there is no state to start from");
+		return errmsg_set(em, ENOENT,
+				  "there is no state to start from");
 	p = xzalloc(sizeof(*p));
 	p->store = e->store;
 	p->lost_seq = SEQ_NEVER;

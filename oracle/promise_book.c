@@ -43,6 +43,32 @@ void ranges_subtract(struct ranges *r, u64 off, u64 end)
 	}
 }
 
+static int by_off(const void *a, const void *b)
+{
+	const struct range *p = a, *q = b;
+
+	return p->off < q->off ? -1 : p->off > q->off;
+}
+
+void ranges_subtract_all(struct ranges *r, struct ranges *take)
+{
+	struct ranges left = { 0 };
+
+	if (take->n)
+		qsort(take->r, take->n, sizeof(*take->r), by_off);
+	for (u32 i = 0; i < r->n; i++) {
+		u64 at = r->r[i].off, end = r->r[i].end;
+
+		for (u32 k = 0; k < take->n && take->r[k].off < end; k++) {
+			ranges_add(&left, at, take->r[k].off);
+			at = MAX(at, take->r[k].end);
+		}
+		ranges_add(&left, at, end);
+	}
+	free(r->r);
+	*r = left;
+}
+
 /* ---- the book ------------------------------------------------------------ */
 
 struct inode_book *book_inode(struct book *b, const struct fs_inode *i)

@@ -41,6 +41,8 @@ struct ranges {
 
 void ranges_add(struct ranges *r, u64 off, u64 end);
 void ranges_subtract(struct ranges *r, u64 off, u64 end);
+/* All of take at once, which is sorted for it. */
+void ranges_subtract_all(struct ranges *r, struct ranges *take);
 
 struct book {
 	struct store *store;

@@ -26,7 +26,7 @@
  * do not happen. */
 #define ATTACH_TRIES 4096
 
-/* The number somebody else may take at the same time, with what it says then. */
+/* What it looks like when somebody else took the device at the same time. */
 static bool lost_race(int err)
 {
 	return err == EBUSY || err == ENXIO || err == ENODEV || err == EINTR;

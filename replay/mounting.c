@@ -25,7 +25,9 @@
 #define MIRROR_ENTRIES_MAX 4096
 
 /* Where a directory of our own is put: the first there is. */
-static const char *const own_dirs[] = { "/mnt", "/media", "/srv", "/run", "/tmp" };
+static const char *const own_dirs[] = {
+	"/mnt", "/media", "/srv", "/run", "/tmp",
+};
 
 struct flag {
 	const char *name;
@@ -161,8 +163,8 @@ int mount_spec_check(const struct mount_spec *spec, struct errmsg *em)
 
 		if (value)
 			*value++ = 0;
-		r = fsconfig(fd, value ? FSCONFIG_SET_STRING : FSCONFIG_SET_FLAG,
-			     s, value, 0);
+		r = fsconfig(fd, value ? FSCONFIG_SET_STRING :
+					 FSCONFIG_SET_FLAG, s, value, 0);
 		if (r == 0)
 			continue;
 		err = errno;
@@ -184,7 +186,7 @@ int mount_namespace_new(struct errmsg *em)
 	return 0;
 }
 
-/* ---- a place to mount at -------------------------------------------------- */
+/* ---- a place to mount at ------------------------------------------------- */
 
 /* Makes in dir what stands for entry name of old: a bind mount, or the same
  * symbolic link. An entry that is gone by now is left out. */
@@ -330,7 +332,7 @@ static int make_dirs(const char *path, size_t done)
 	return is_dir(p) || mkdir(p, 0755) == 0 ? 0 : -errno;
 }
 
-/* An own directory that hides nothing: /mnt where that is empty, or one in it. */
+/* An own directory that hides nothing: /mnt if that is empty, or one in it. */
 static char *own_mount_point(void)
 {
 	const char *top = own_dir();

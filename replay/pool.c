@@ -53,7 +53,7 @@ static int fail(struct pool *p, int err, const char *what)
 	return p->failed;
 }
 
-/* ---- processes ------------------------------------------------------------ */
+/* ---- processes ----------------------------------------------------------- */
 
 static void reap_dying(struct pool *p)
 {
@@ -105,7 +105,7 @@ static void job_free(struct queued *q)
 	free(q);
 }
 
-/* ---- jobs ------------------------------------------------------------------ */
+/* ---- jobs ---------------------------------------------------------------- */
 
 static void backlog_add(struct pool *p, struct queued *q)
 {
@@ -187,7 +187,7 @@ static int report(struct pool *p, struct queued *q, enum mount_outcome outcome,
 	return r < 0 ? fail(p, r, "taking a worker's answer") : 0;
 }
 
-/* ---- what becomes of a worker ----------------------------------------------- */
+/* ---- what becomes of a worker -------------------------------------------- */
 
 /* The worker has ended, or has been silent for too long. */
 static int lose(struct pool *p, struct place *w, enum mount_outcome outcome)
@@ -366,7 +366,7 @@ int pool_drain(struct pool *p, struct errmsg *em)
 	return give_reason(p, r, em);
 }
 
-/* ---- the whole ------------------------------------------------------------- */
+/* ---- the whole ----------------------------------------------------------- */
 
 static bool any_running(const struct pool *p)
 {

@@ -5,9 +5,9 @@
  * mount and recover it, calls judge() on what came back, unmounts, and undoes
  * what recovery wrote.
  *
- * A worker that dies, or is silent for timeout_ns, costs the disk it had: done()
- * is called with its failure and another worker takes its place. When the
- * parent is gone, however it went, workers end by themselves and the kernel
+ * A worker that dies, or is silent for timeout_ns, costs the disk it had:
+ * done() is called with its failure and another worker takes its place. When
+ * the parent is gone, however it went, workers end by themselves and the kernel
  * takes their loop devices and mounts with them.
  */
 #ifndef BLKBOX_POOL_H

@@ -51,7 +51,7 @@ struct worker {
 	struct buf log, answer;
 };
 
-/* ---- talking to the parent ------------------------------------------------ */
+/* ---- talking to the parent ----------------------------------------------- */
 
 /* Sends one message; a parent that is gone needs no answer. */
 static void send_answer(struct worker *w, int kind, int error, const char *log)
@@ -111,7 +111,7 @@ static struct job receive_job(struct worker *w, u32 **ret_drop)
 	return j;
 }
 
-/* ---- mounting and unmounting ---------------------------------------------- */
+/* ---- mounting and unmounting --------------------------------------------- */
 
 /* Errors that speak of this machine, not of the disk. */
 static bool is_environment(const struct worker *w, int err)
@@ -227,7 +227,7 @@ static int settle(struct worker *w, struct errmsg *em)
 	return 0;
 }
 
-/* ---- one disk ------------------------------------------------------------- */
+/* ---- one disk ------------------------------------------------------------ */
 
 /* Does the image hold, sector for sector, what the state says? For tests. */
 static int verify_image(struct worker *w, const struct disk_state *st,
@@ -315,7 +315,7 @@ static void run_job(struct worker *w, const struct job *j)
 		    log_text(w));
 }
 
-/* ---- setting up ----------------------------------------------------------- */
+/* ---- setting up ---------------------------------------------------------- */
 
 /* Adds what this worker must do without to w->log. */
 static void note(struct worker *w, const char *what, const char *why)
@@ -422,7 +422,7 @@ static void work(const struct worker_setup *setup)
 	}
 }
 
-/* ---- init ------------------------------------------------------------------ */
+/* ---- init ---------------------------------------------------------------- */
 
 static void default_signals(void)
 {

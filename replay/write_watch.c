@@ -67,7 +67,7 @@ struct span {
 	u64 sector, sectors;
 };
 
-/* ---- the event's layout --------------------------------------------------- */
+/* ---- the event's layout -------------------------------------------------- */
 
 /* Reads a whole tracefs file; they report no size. */
 static int slurp(const char *dir, const char *name, char *text, size_t room)
@@ -144,7 +144,7 @@ static int read_layout(struct layout *ret)
 	return 0;
 }
 
-/* ---- reading events ------------------------------------------------------- */
+/* ---- reading events ------------------------------------------------------ */
 
 /* False when the event is too short for the field. */
 static bool get_uint(const void *raw, u32 len, const struct field *f, u64 *ret)
@@ -276,7 +276,7 @@ int write_watch_drain(struct write_watch *w,
 	return r;
 }
 
-/* ---- setting up ----------------------------------------------------------- */
+/* ---- setting up ---------------------------------------------------------- */
 
 static int open_event(const struct write_watch *w, int cpu)
 {

@@ -63,6 +63,7 @@ const struct attach_event attach_file_events[] = {
 	SYSCALL(sendfile64, copy),
 	SYSCALL(splice, copy),
 	SYSCALL(copy_file_range, copy),
+	SYSCALL(ioctl, clone),
 	{ "file_exit", true,
 	  { { ATTACH_TP_BTF, { "file_exit_btf" }, { NULL } },
 	    { ATTACH_RAW_TP, { "file_exit_raw" }, { NULL } } } },

@@ -112,6 +112,7 @@ static int open_recorder(struct run *r, struct errmsg *em)
 		.n_fs = 1,
 		.fs = &fs,
 		.cgroup_id = o->cgroup->id,
+		.brief = true,
 		.stop_ops = o->trace_states ? 0 : stopper_ops(o->amplify),
 		.base = "embedded",
 		.expected_states = o->trace_states ? "trace" : "stop",

@@ -19,7 +19,7 @@
 #define REFUSED_MAX 32
 
 /* What libbpf said last. libbpf's print function has no argument of ours, so
- * this is per thread and used only while loading. */
+ * this is per thread. */
 static _Thread_local struct {
 	char program[64];	/* refused */
 	char text[512];		/* the last warning */
@@ -124,12 +124,12 @@ int programs_load(u64 ring_bytes, const struct kernel_info *k,
 		  struct programs *ret, struct errmsg *em)
 {
 	struct programs p = { .ring_bytes = ring_size(ring_bytes) };
-	libbpf_print_fn_t old = libbpf_set_print(on_print);
 	int err;
 
+	/* For good: trying one way after the other is no news either. */
+	libbpf_set_print(on_print);
 	said.text[0] = 0;
 	err = load(&p, k->btf);
-	libbpf_set_print(old);
 	if (err)
 		return errmsg_set(em, err, "loading the BPF programs%s: %s",
 				  advice(err), said.text);

@@ -18,7 +18,7 @@ static const struct {
 	NR(mknodat), NR(close), NR(dup3), NR(close_range), NR(execve),
 	NR(execveat), NR(fsync), NR(fdatasync), NR(sync), NR(syncfs),
 	NR(sync_file_range), NR(mmap), NR(msync), NR(splice),
-	NR(copy_file_range),
+	NR(copy_file_range), NR(ioctl),
 	{ "sendfile64", SYS_sendfile },
 #ifdef SYS_open
 	NR(open), NR(creat), NR(rename), NR(renameat), NR(link), NR(unlink),

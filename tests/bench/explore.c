@@ -7,8 +7,8 @@
  *
  * Both look at the same states, in turns, so that what else the machine does
  * hits both. The shell gets its images ready made, and fewer of them, where
- * temporary files are; --in-memory puts them into a tmpfs. The states are those of a recording, or of a workload run here on a
- * 64 MiB ext4 (scratch_disk.h).
+ * temporary files are; --in-memory puts them into a tmpfs. The states are those
+ * of a recording, or of a workload run here on a 64 MiB ext4 (scratch_disk.h).
  */
 #include <fcntl.h>
 #include <getopt.h>
@@ -60,7 +60,7 @@ static void die(const char *what, const struct errmsg *em)
 	exit(EXIT_CANNOT_RUN);
 }
 
-/* ---- the states ------------------------------------------------------------ */
+/* ---- the states ---------------------------------------------------------- */
 
 static int keep_state(void *ctx, const struct site *s)
 {
@@ -107,7 +107,7 @@ static void find_states(struct bench *b)
 	enumerator_free(e);
 }
 
-/* ---- the pool --------------------------------------------------------------- */
+/* ---- the pool ------------------------------------------------------------ */
 
 static int judge(void *ctx, const struct job *j, int root, const char *path,
 		 const char *log, struct buf *ret)
@@ -168,7 +168,7 @@ static double run_pool(struct bench *b)
 	return b->n * 1e9 / (now_ns() - start);
 }
 
-/* ---- the shell loop ------------------------------------------------------------ */
+/* ---- the shell loop ------------------------------------------------------ */
 
 /* Every so-manieth state, the shell's nth. */
 static u32 shell_state(const struct bench *b, u32 n)
@@ -231,7 +231,7 @@ static double run_shell(struct bench *b)
 	return b->n_shell / seconds;
 }
 
-/* ---- the outcome --------------------------------------------------------------- */
+/* ---- the outcome --------------------------------------------------------- */
 
 static int compare(const void *a, const void *b)
 {

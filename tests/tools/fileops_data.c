@@ -6,7 +6,9 @@
  */
 #include "fileops_plan.h"
 
+#include <linux/fs.h>
 #include <linux/openat2.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
 
@@ -229,6 +231,23 @@ static void copied(struct plan *p, long ret, int fd, u64 off, u64 len, int src,
 	expect(p, &e);
 }
 
+/* Not every file system can: then it is a failed call, and recorded too. */
+static void do_clones(struct plan *p, int in, int out)
+{
+	struct file_clone_range range = { .src_fd = in, .src_offset = 4096,
+					  .src_length = 8192,
+					  .dest_offset = 12288 };
+	struct stat st;
+	long r;
+
+	if (fstat(in, &st))
+		fail("fstat");
+	r = CALL(SYS_ioctl, out, FICLONERANGE, &range);
+	copied(p, r ?: 8192, out, 12288, 8192, in, 4096);
+	r = CALL(SYS_ioctl, out, FICLONE, in);
+	copied(p, r ?: st.st_size, out, 0, st.st_size, in, 0);
+}
+
 static void do_copies(struct plan *p)
 {
 	int in = open("f1", O_RDONLY), out = must_open(p, "f3", O_CREAT | O_RDWR);
@@ -251,6 +270,7 @@ static void do_copies(struct plan *p)
 	copied(p, r, out, 6000, 5, pipes[0], 0);
 	close(pipes[0]);
 	close(pipes[1]);
+	do_clones(p, in, out);
 	close(in);
 	closed(p, out, FOP_LAST_CLOSE);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
+ * tally --head RECORDING: its HEAD, as it stands there.
  * tally RECORDING: what is in it and what its gaps say, one number a line, for
  * tests that know what should come out.
  *
@@ -144,11 +145,16 @@ int main(int argc, char **argv)
 	struct record r;
 	int err;
 
-	if (argc != 2) {
-		fprintf(stderr, "Usage: tally RECORDING\n");
+	if (argc != 2 && !(argc == 3 && !strcmp(argv[1], "--head"))) {
+		fprintf(stderr, "Usage: tally [--head] RECORDING\n");
 		return EXIT_CANNOT_RUN;
 	}
-	err = rec_open(argv[1], &reader, &em);
+	err = rec_open(argv[argc - 1], &reader, &em);
+	if (!err && argc == 3) {
+		puts(rec_head(reader));
+		rec_reader_free(reader);
+		return 0;
+	}
 	while (!err) {
 		err = rec_next(reader, &r, &em);
 		if (err <= 0)

@@ -75,7 +75,7 @@ static inline const struct scratch_trace *trace_of(size_t fs)
 	return NULL;
 }
 
-/* ---- judging ---------------------------------------------------------------- */
+/* ---- judging ------------------------------------------------------------- */
 
 /* Does f<i> hold what round i wrote? */
 static inline bool file_is_whole(int root, u32 i)
@@ -136,7 +136,8 @@ static inline void leave_process(const char *dir)
 		pause();
 }
 
-static inline void misbehave(enum oddity oddity, const char *path, struct buf *ret)
+static inline void misbehave(enum oddity oddity, const char *path,
+			     struct buf *ret)
 {
 	switch (oddity) {
 	case CRASH:
@@ -166,8 +167,8 @@ static inline void misbehave(enum oddity oddity, const char *path, struct buf *r
 }
 
 /* Answers with the kernel's words, which files are whole, and the tree. */
-static inline int judge(void *ctx, const struct job *j, int root, const char *path,
-		 const char *log, struct buf *ret)
+static inline int judge(void *ctx, const struct job *j, int root,
+			const char *path, const char *log, struct buf *ret)
 {
 	struct run *run = ctx;
 	u32 whole = 0;
@@ -203,7 +204,7 @@ static inline int done(void *ctx, u64 id, enum mount_outcome outcome, int error,
 	return run->done_returns;
 }
 
-/* ---- running ---------------------------------------------------------------- */
+/* ---- running ------------------------------------------------------------- */
 
 static inline struct run *run_new(const struct scratch_trace *st)
 {
@@ -234,7 +235,8 @@ static inline struct pool_opts opts_for(struct run *run, u32 workers)
 	};
 }
 
-static inline struct pool *pool_for(struct run *run, const struct pool_opts *opts)
+static inline struct pool *pool_for(struct run *run,
+				    const struct pool_opts *opts)
 {
 	struct errmsg em = { "" };
 	struct pool *p = NULL;

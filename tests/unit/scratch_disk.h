@@ -131,8 +131,8 @@ static inline int scratch_flush(struct scratch *s, struct errmsg *em)
 	return r < 0 ? r : intake_complete(s->intake, ++s->seq, &done, em);
 }
 
-/* What changed since goes into before. With record, it becomes writes, and a flush
- * follows. */
+/* What changed since goes into before. With record, it becomes writes, and a
+ * flush follows. */
 static inline int scratch_take(struct scratch *s, bool record,
 			       struct errmsg *em)
 {

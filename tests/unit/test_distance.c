@@ -122,6 +122,27 @@ static void a_state_without_data_is_not_expected(void **state)
 	assert_int_equal(at, 0);
 }
 
+/* A program that starts from nothing and makes a: there is nothing at first,
+ * and an empty a. Once there was data, having none is no state. */
+static void nothing_yet_is_expected_as_it_was(void **state)
+{
+	struct fixture *f = *state;
+	u32 at = 99;
+
+	add_state(f);
+	kit_node(&f->k, add_state(f), "a", 1, "");
+	kit_node(&f->k, add_state(f), "a", 1, "data");
+	add_state(f);
+	assert_int_equal(nearest(f, &at), 0);
+	assert_int_equal(at, 0);
+	kit_node(&f->k, &f->crash, "a", 1, "");
+	assert_int_equal(nearest(f, &at), 0);
+	assert_int_equal(at, 1);
+	kit_node(&f->k, &f->crash, "b", 1, "");
+	assert_int_equal(nearest(f, &at), 4);
+	assert_int_equal(at, 2);
+}
+
 static void a_state_left_out_is_not_expected(void **state)
 {
 	struct fixture *f = *state;
@@ -235,6 +256,7 @@ int main(void)
 		WITH_FIXTURE(finds_the_nearest_state),
 		WITH_FIXTURE(measures_over_all_files),
 		WITH_FIXTURE(a_state_without_data_is_not_expected),
+		WITH_FIXTURE(nothing_yet_is_expected_as_it_was),
 		WITH_FIXTURE(a_state_left_out_is_not_expected),
 		WITH_FIXTURE(without_any_expected_state_the_distance_is_zero),
 		WITH_FIXTURE(of_equals_the_one_sharing_most_files),

@@ -185,8 +185,10 @@ static void damaged_contents(void **state)
 	} cases[] = {
 		{ "ab", 100, FATE_TRUNCATED,
 		  "is cut short: the first 3996 of 8192 bytes" },
-		{ "ab00", 0, FATE_ZERO_FILLED, "holds zeroes from byte 4096 on" },
-		{ "ab0", 0, FATE_ZERO_FILLED, "holds zeroes from byte 4096 on" },
+		{ "ab00", 0, FATE_ZERO_FILLED,
+		  "holds zeroes from byte 4096 on" },
+		{ "ab0", 0, FATE_ZERO_FILLED,
+		  "holds zeroes from byte 4096 on" },
 		{ "a0c0", 0, FATE_ZERO_FILLED,
 		  "holds zeroes in 4096 bytes from byte 2048 on" },
 		{ "0000", 0, FATE_ZERO_FILLED,

@@ -44,7 +44,8 @@ static u32 roll(struct twin *w, u32 n)
 
 static const char *const some_names[] = {
 	"a", "b", "c", "d", "d/a", "d/b", "d/e", "d/e/a", "d/e/f", "l", "m",
-	"l/a", "l/b", "d/l", "d/l/a", "up", "up/b", "abs", "abs/e", "f", "g", "h", "d/g",
+	"l/a", "l/b", "d/l", "d/l/a", "up", "up/b", "abs", "abs/e", "f", "g",
+	"h", "d/g",
 };
 
 /* A path passed by a program, in one of the ways to write it; heap. */
@@ -331,27 +332,21 @@ static void step(struct twin *w)
 	static void (*const steps[])(struct twin *w) = {
 		do_open,   do_open,   do_open,	 do_on_file, do_on_file,
 		do_on_file, do_on_file, do_on_file, do_rename, do_rename,
-		do_link, do_link, do_link, do_unlink, do_unlink, do_symlink, do_mkdir,
+		do_link,   do_link,   do_link,	 do_unlink,  do_unlink,
+		do_symlink, do_mkdir,
 		do_mkdir,  do_mknod,
 	};
 
 	steps[roll(w, ARRAY_SIZE(steps))](w);
 }
 
-static void show_difference(const struct tree *real, const struct tree *model)
+static void show(const char *whose, const struct tree *t)
 {
-	for (u32 i = 0; i < MAX(real->n, model->n); i++) {
-		const struct node *r = i < real->n ? &real->nodes[i] : NULL;
-		const struct node *m = i < model->n ? &model->nodes[i] : NULL;
-
-		print_error("%-12s %d %8llu | %-12s %d %8llu\n",
-			    r ? r->path : "", r ? r->type : 0,
-			    r && r->content ?
-				    (unsigned long long)r->content->bytes : 0,
-			    m ? m->path : "", m ? m->type : 0,
-			    m && m->content ?
-				    (unsigned long long)m->content->bytes : 0);
-	}
+	for (u32 i = 0; i < t->n; i++)
+		print_error("%s: %s, type %u, %llu bytes\n", whose,
+			    t->nodes[i].path, t->nodes[i].type,
+			    t->nodes[i].content ? (unsigned long long)
+				    t->nodes[i].content->bytes : 0);
 }
 
 static void compare(struct twin *w)
@@ -364,7 +359,8 @@ static void compare(struct twin *w)
 	fs_model_tree(w->m, &model);
 	fs_model_number(w->m, &model);
 	if (memcmp(&real.hash, &model.hash, sizeof(real.hash))) {
-		show_difference(&real, &model);
+		show("kernel", &real);
+		show("model", &model);
 		fail_msg("model and kernel differ after operation %llu",
 			 (unsigned long long)w->seq);
 	}
@@ -377,16 +373,10 @@ static void compare(struct twin *w)
 	tree_free(w->store, &model);
 }
 
-static int remove_all(const char *top)
-{
-	_cleanup_free_ char *cmd = xasprintf("rm -rf '%s'", top);
-
-	return system(cmd);
-}
-
 static int twin_teardown(void **state)
 {
 	struct twin *w = *state;
+	char cmd[128];
 
 	if (!w)
 		return 0;
@@ -396,7 +386,8 @@ static int twin_teardown(void **state)
 	if (w->root >= 0)
 		close(w->root);
 	umount2(w->top, MNT_DETACH);
-	remove_all(w->above);
+	snprintf(cmd, sizeof(cmd), "rm -rf '%s'", w->above);
+	(void)!system(cmd);
 	fs_model_free(w->m);
 	store_free(w->store);
 	free(w);

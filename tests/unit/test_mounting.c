@@ -4,7 +4,7 @@
 
 #include "../../replay/worker.h"
 
-/* ---- where it is mounted ------------------------------------------------------------ */
+/* ---- where it is mounted ------------------------------------------------- */
 
 /* Mounted at path, as the judge is told; nothing of it is seen here. */
 static void check_mount_point(const char *path, const char *want,
@@ -154,7 +154,7 @@ static void test_mirrored_directory_shows_its_entries(void **state)
 		fail_msg("%s", em.text);
 }
 
-/* ---- what cannot work ------------------------------------------------------------- */
+/* ---- what cannot work ---------------------------------------------------- */
 
 static void assert_refused(const struct pool_opts *opts, const char *words)
 {

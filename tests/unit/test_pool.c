@@ -8,7 +8,7 @@ static u32 random_below(u32 *state, u32 n)
 	return (*state >> 8) % n;
 }
 
-/* ---- that disks are what they should be ---------------------------------------- */
+/* ---- that disks are what they should be ---------------------------------- */
 
 static void check_rounds(size_t fs, u32 workers)
 {
@@ -153,7 +153,7 @@ static void test_answers_do_not_depend_on_history(void **state)
 	run_free(run);
 }
 
-/* ---- disks that do not mount, and what the kernel says --------------------------- */
+/* ---- disks that do not mount, and what the kernel says ------------------- */
 
 /* A trace whose last unit overwrites len bytes at offset of the disk's end
  * state's sector. */

@@ -2,7 +2,7 @@
 /* The pool of workers: what goes wrong costs one disk, and leaves nothing. */
 #include "pool_run.h"
 
-/* ---- judges that misbehave ------------------------------------------------------- */
+/* ---- judges that misbehave ----------------------------------------------- */
 
 /* Forty jobs, of which number 7 meets the oddity. */
 static struct run *run_odd(enum oddity oddity, u64 timeout_ns)
@@ -178,7 +178,7 @@ static void test_done_that_fails_ends_the_run(void **state)
 	run_free(run);
 }
 
-/* ---- nothing is left ----------------------------------------------------------------- */
+/* ---- nothing is left ----------------------------------------------------- */
 
 struct killed {
 	int say_fd;

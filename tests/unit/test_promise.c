@@ -1,122 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What the synchronising calls promise, until when, and what breaks it. */
-#include "expected_kit.h"
+/* What the synchronising calls promise of a file's bytes, and until when. */
+#include "promise_fixture.h"
 
 #include <linux/falloc.h>
-#include <stdlib.h>
 #include <sys/mman.h>
-
-#define TEXT "0123456789abcdef"	/* 16 bytes */
-
-struct fixture {
-	struct kit k;
-	struct expected *e;
-	struct promises *p;
-	struct tree crash;
-};
-
-static int setup(void **state)
-{
-	struct fixture *f = xzalloc(sizeof(*f));
-
-	kit_init(&f->k);
-	*state = f;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	struct fixture *f = *state;
-
-	promises_free(f->p);
-	expected_free(f->e);
-	tree_free(f->k.t.store, &f->crash);
-	kit_done(&f->k);
-	free(f);
-	return 0;
-}
-
-static void build(struct fixture *f)
-{
-	struct errmsg em;
-
-	f->e = kit_expected(&f->k);
-	assert_int_equal(promises_build(&f->k.t, f->e, &f->p, &em), 0);
-}
-
-static void file(struct fixture *f, const char *path, u64 ino, const char *text)
-{
-	kit_node(&f->k, &f->k.start, path, ino, text);
-}
-
-static void crashed(struct fixture *f, const char *path, u64 ino,
-		    const char *text)
-{
-	kit_node(&f->k, &f->crash, path, ino, text);
-}
-
-/* How many promises that bind at t the crashed tree breaks. */
-static u32 broken_at(struct fixture *f, u64 t)
-{
-	u32 list[64], n, count = 0;
-
-	assert_true(f->p->n <= 64);
-	tree_seal(&f->crash);
-	n = promises_broken(f->p, &f->crash, list);
-	for (u32 i = 0; i < n; i++) {
-		const struct promise *p = &f->p->p[list[i]];
-
-		assert_true(!i || list[i] > list[i - 1]);
-		count += p->from_seq <= t && t < p->until_seq;
-	}
-	return count;
-}
-
-/* Is byte off of inode ino promised at t? */
-static bool byte_promised(struct fixture *f, u64 ino, u64 off, u64 t)
-{
-	for (u32 i = 0; i < f->p->n; i++) {
-		const struct promise *p = &f->p->p[i];
-
-		if (p->kind == PROMISE_BYTES && p->ino == ino &&
-		    p->off <= off && off < p->off + p->len &&
-		    p->from_seq <= t && t < p->until_seq)
-			return true;
-	}
-	return false;
-}
-
-/* The 16 bytes of inode 11, as text: "x" promised at t, "." not. */
-static void assert_promised(struct fixture *f, u64 t, const char *map)
-{
-	char is[17] = "";
-
-	for (u32 i = 0; i < 16; i++)
-		is[i] = byte_promised(f, 11, i, t) ? 'x' : '.';
-	assert_string_equal(is, map);
-}
-
-static u32 count_kind(struct fixture *f, enum promise_kind kind)
-{
-	u32 n = 0;
-
-	for (u32 i = 0; i < f->p->n; i++)
-		n += f->p->p[i].kind == kind;
-	return n;
-}
-
-static struct rec_file_op *fsync_of(struct fixture *f, u64 ino)
-{
-	return kit_on(&f->k, OP_FSYNC, ino);
-}
-
-static struct rec_file_op *fsync_dir(struct fixture *f, u64 ino)
-{
-	struct rec_file_op *o = kit_on(&f->k, OP_FSYNC, ino);
-
-	o->file_mode = 040755;
-	return o;
-}
 
 /* ---- from when until when ------------------------------------------------ */
 
@@ -424,6 +311,34 @@ static void a_mapped_file_is_promised_its_length(void **state)
 	assert_int_equal(broken_at(f, 31), 1);
 }
 
+/* The stop source knows the bytes, which stores may change all the same. */
+static void mapped_bytes_that_are_known(void **state)
+{
+	struct fixture *f = *state;
+	struct rec_state *st = xzalloc(2 * sizeof(*st));
+	struct rec_file_op *o;
+	struct errmsg em;
+
+	for (u32 i = 0; i < 2; i++) {
+		kit_node(&f->k, &st[i].tree, "a", 11, TEXT);
+		tree_seal(&st[i].tree);
+	}
+	o = kit_on(&f->k, OP_MMAP_SHARED, 11);		/* 10 */
+	o->len = 4096;
+	fsync_of(f, 11);				/* 20 */
+	st[1].after_seq = 20;
+	f->k.t.states = st;
+	f->k.t.n_states = 2;
+	assert_int_equal(expected_from_recording(&f->k.t, &f->e, &em), 0);
+	assert_int_equal(promises_build(&f->k.t, f->e, &f->p, &em), 0);
+	assert_promised(f, 20, "................");
+	crashed(f, "a", 11, "????????????????");
+	assert_int_equal(broken_at(f, 20), 0);
+	for (u32 i = 0; i < 2; i++)
+		tree_free(f->k.t.store, &st[i].tree);
+	free(st);
+}
+
 static void msync_promises_the_length_and_shows_a_mapping(void **state)
 {
 	struct fixture *f = *state;
@@ -450,156 +365,6 @@ static void an_asynchronous_msync_promises_nothing(void **state)
 
 	file(f, "a", 11, TEXT);
 	kit_on(&f->k, OP_MSYNC, 11)->mode = MS_ASYNC;
-	build(f);
-	assert_int_equal(f->p->n, 0);
-}
-
-/* ---- names --------------------------------------------------------------- */
-
-static void a_directory_promises_its_names(void **state)
-{
-	struct fixture *f = *state;
-
-	file(f, "d", 20, NULL);
-	file(f, "d/a", 11, "a");
-	file(f, "d/old", 12, "o");
-	kit_names(&f->k, OP_RENAME, "d/a", "d/b");	/* 10 */
-	kit_names(&f->k, OP_UNLINK, "d/old", NULL);	/* 20 */
-	fsync_dir(f, 20);				/* 30 */
-	build(f);
-	assert_int_equal(count_kind(f, PROMISE_NAME), 1);
-	assert_int_equal(count_kind(f, PROMISE_NO_NAME), 2);
-	crashed(f, "d", 20, NULL);
-	crashed(f, "d/b", 11, "");
-	assert_int_equal(broken_at(f, 30), 0);
-	crashed(f, "d/old", 12, "o");
-	assert_int_equal(broken_at(f, 30), 1);
-	crashed(f, "d/a", 11, "a");
-	assert_int_equal(broken_at(f, 30), 2);
-	assert_int_equal(broken_at(f, 29), 0);
-	tree_free(f->k.t.store, &f->crash);
-	crashed(f, "d", 20, NULL);
-	crashed(f, "d/b", 12, "");
-	assert_int_equal(broken_at(f, 30), 1);
-}
-
-/* Names go by their directory, wherever that is now. */
-static void names_move_with_their_directory(void **state)
-{
-	struct fixture *f = *state;
-
-	file(f, "d", 20, NULL);
-	file(f, "d/a", 11, "a");
-	fsync_dir(f, 20);				/* 10 */
-	kit_names(&f->k, OP_RENAME, "d", "e");		/* 20 */
-	build(f);
-	crashed(f, "e", 20, NULL);
-	crashed(f, "e/a", 11, "a");
-	assert_int_equal(broken_at(f, 30), 0);
-	tree_free(f->k.t.store, &f->crash);
-	crashed(f, "a", 11, "a");
-	assert_true(broken_at(f, 30) >= 1);
-}
-
-static void the_root_is_a_directory_too(void **state)
-{
-	struct fixture *f = *state;
-
-	kit_save(&f->k, "tmp", 11, TEXT);		/* to 30 */
-	kit_names(&f->k, OP_RENAME, "tmp", "a");	/* 40 */
-	fsync_dir(f, 2);				/* 50 */
-	build(f);
-	assert_int_equal(count_kind(f, PROMISE_NAME), 1);
-	assert_int_equal(count_kind(f, PROMISE_NO_NAME), 1);
-	crashed(f, "tmp", 11, TEXT);
-	assert_int_equal(broken_at(f, 49), 0);
-	assert_int_equal(broken_at(f, 50), 2);
-}
-
-static void a_changed_name_is_taken_back(void **state)
-{
-	struct fixture *f = *state;
-
-	file(f, "a", 11, "a");
-	file(f, "b", 12, "b");
-	fsync_dir(f, 2);				/* 10 */
-	kit_names(&f->k, OP_UNLINK, "a", NULL);		/* 20 */
-	kit_names(&f->k, OP_RENAME, "b", "c");		/* 30 */
-	fsync_dir(f, 2);				/* 40 */
-	kit_save(&f->k, "a", 13, "again");		/* 50 to 70 */
-	build(f);
-	/* nothing is there: at 10 two names missing, at 11 one, at 21 none */
-	assert_int_equal(broken_at(f, 10), 2);
-	assert_int_equal(broken_at(f, 11), 1);
-	assert_int_equal(broken_at(f, 21), 0);
-	assert_int_equal(broken_at(f, 40), 1);
-	crashed(f, "c", 12, "b");
-	crashed(f, "a", 13, "");
-	assert_int_equal(broken_at(f, 40), 1);
-	assert_int_equal(broken_at(f, 41), 0);
-}
-
-static void names_changed_during_the_sync_are_not_promised(void **state)
-{
-	struct fixture *f = *state;
-
-	file(f, "a", 11, "a");
-	file(f, "b", 12, "b");
-	kit_names(&f->k, OP_RENAME, "a", "c");			/* 10 */
-	fsync_dir(f, 2)->start_seq = 5;				/* 20 */
-	kit_names(&f->k, OP_UNLINK, "b", NULL)->start_seq = 15;	/* 30 */
-	fsync_dir(f, 2);					/* 40 */
-	build(f);
-	crashed(f, "x", 1, "x");
-	assert_int_equal(broken_at(f, 20), 0);
-	/* c is, by the later call */
-	assert_int_equal(broken_at(f, 40), 1);
-}
-
-static void sync_promises_everything(void **state)
-{
-	struct fixture *f = *state;
-
-	file(f, "a", 11, TEXT);
-	file(f, "d", 20, NULL);
-	file(f, "d/b", 12, "b");
-	kit_names(&f->k, OP_UNLINK, "d/b", NULL);	/* 10 */
-	kit_op(&f->k, OP_SYNC);				/* 20 */
-	kit_op(&f->k, OP_SYNCFS);			/* 30: nothing new */
-	build(f);
-	assert_promised(f, 20, "xxxxxxxxxxxxxxxx");
-	assert_int_equal(count_kind(f, PROMISE_NAME), 2);
-	assert_int_equal(count_kind(f, PROMISE_NO_NAME), 1);
-	for (u32 i = 0; i < f->p->n; i++)
-		assert_int_equal(f->p->p[i].from_seq, 20);
-}
-
-/* ---- O_SYNC -------------------------------------------------------------- */
-
-static void a_synchronous_write_promises_its_bytes(void **state)
-{
-	struct fixture *f = *state;
-
-	file(f, "a", 11, TEXT);
-	kit_write(&f->k, 11, 4, "XXXX")->flags = FOP_DSYNC_WRITE; /* 10 */
-	build(f);
-	assert_promised(f, 10, "....xxxx........");
-	crashed(f, "a", 11, "????XXXX");
-	assert_int_equal(broken_at(f, 10), 0);
-	tree_free(f->k.t.store, &f->crash);
-	crashed(f, "a", 11, "0123XXX");
-	assert_int_equal(broken_at(f, 10), 1);
-}
-
-static void a_synchronous_write_without_its_data(void **state)
-{
-	struct fixture *f = *state;
-	struct rec_file_op *o;
-
-	file(f, "a", 11, TEXT);
-	o = kit_write(&f->k, 11, 4, "XXXX");
-	o->flags = FOP_SYNC_WRITE;
-	o->data_bytes = 2;
 	build(f);
 	assert_int_equal(f->p->n, 0);
 }
@@ -691,8 +456,6 @@ static void equals_a_plain_account(void **state)
 					 promised[i][b]);
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -714,16 +477,9 @@ int main(void)
 		T(overwritten_and_synced_again),
 		T(an_empty_file_must_exist),
 		T(a_mapped_file_is_promised_its_length),
+		T(mapped_bytes_that_are_known),
 		T(msync_promises_the_length_and_shows_a_mapping),
 		T(an_asynchronous_msync_promises_nothing),
-		T(a_directory_promises_its_names),
-		T(names_move_with_their_directory),
-		T(the_root_is_a_directory_too),
-		T(a_changed_name_is_taken_back),
-		T(names_changed_during_the_sync_are_not_promised),
-		T(sync_promises_everything),
-		T(a_synchronous_write_promises_its_bytes),
-		T(a_synchronous_write_without_its_data),
 		T(lost_events_end_all_promises),
 		T(an_operation_not_to_be_placed_ends_all_promises),
 		T(large_files),
