@@ -107,13 +107,13 @@ static int open_recorder(struct run *r, struct errmsg *em)
 	struct recorder_opts ro = {
 		.path = o->recording,
 		.overwrite = o->overwrite,
+		.brief = true,
 		.n_devs = 1,
 		.devs = &dev,
 		.n_fs = 1,
 		.fs = &fs,
 		.cgroup_id = o->cgroup->id,
-		.brief = true,
-		.stop_ops = o->trace_states ? 0 : stopper_ops(o->amplify),
+		.stop_ops = stopper_ops(o->amplify, !o->trace_states),
 		.base = "embedded",
 		.expected_states = o->trace_states ? "trace" : "stop",
 		.command = o->argv,
@@ -323,6 +323,7 @@ int check_run(const struct check_run_opts *opts, struct check_run_result *ret,
 	r.stopper = (struct stopper){ .cgroup = opts->cgroup,
 				      .amplifier = &r.amplifier,
 				      .amplify = opts->amplify,
+				      .take_states = !opts->trace_states,
 				      .fs_dev = r.disk.fs_dev,
 				      .store = store_new() };
 	if (!err)

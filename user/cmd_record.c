@@ -31,7 +31,8 @@ struct recording {
 	int go;			/* write end of the pipe the child waits at */
 	int status;		/* of CMD, as wait() has it */
 	u64 start_ns;
-	bool stop;
+	bool stop;		/* as soon as CMD has ended */
+	bool leave;		/* now, whether CMD has ended or not */
 	struct recorder_summary sum;
 };
 
@@ -114,11 +115,8 @@ static void take_signals(struct recording *r)
 		} else if (r->child && !r->stop) {
 			kill(r->child, si.ssi_signo);
 			r->stop = true;
-			/* One more, and we do not wait for it. */
-			r->o.for_ns = r->o.for_ns ?: UINT64_MAX;
 		} else {
-			r->child = 0;
-			r->stop = true;
+			r->stop = r->leave = true;
 		}
 	}
 }
@@ -148,7 +146,7 @@ static int run(struct recording *r, struct errmsg *em)
 			return errmsg_set(em, err, "recording into %s",
 					  r->o.output);
 		take_signals(r);
-		if (r->stop && !r->child)
+		if (r->leave || (r->stop && !r->child))
 			break;
 	}
 	return 0;

@@ -13,6 +13,10 @@
 #define STOP_TIMEOUT_NS (2 * 1000000000ULL)
 
 #define OP(o) (1U << (o))
+/* What changes names or sizes, beside open and truncate. */
+#define NAME_OPS                                                               \
+	(OP(OP_RENAME) | OP(OP_LINK) | OP(OP_UNLINK) | OP(OP_SYMLINK) |        \
+	 OP(OP_MKDIR) | OP(OP_RMDIR) | OP(OP_MKNOD) | OP(OP_FALLOCATE))
 /* The operations that op_makes_state() may say yes to. */
 #define STATE_OPS                                                              \
 	(OP(OP_OPEN) | OP(OP_RENAME) | OP(OP_LINK) | OP(OP_UNLINK) |           \
@@ -20,17 +24,15 @@
 	 OP(OP_CLOSE) | OP(OP_FSYNC) | OP(OP_FDATASYNC) | OP(OP_SYNC) |        \
 	 OP(OP_SYNCFS) | OP(OP_MSYNC))
 
-u32 stopper_ops(enum amplify amplify)
+u32 stopper_ops(enum amplify amplify, bool states)
 {
-	switch (amplify) {
-	case AMPLIFY_SYNC:
-		return STATE_OPS | OP(OP_TRUNCATE);
-	case AMPLIFY_COMMIT:
-		return STATE_OPS | OP(OP_TRUNCATE) | OP(OP_FALLOCATE);
-	case AMPLIFY_NONE:
-		break;
-	}
-	return STATE_OPS;
+	u32 ops = states ? STATE_OPS : 0;
+
+	if (amplify == AMPLIFY_SYNC)
+		ops |= OP(OP_TRUNCATE) | OP(OP_OPEN);
+	if (amplify == AMPLIFY_COMMIT)
+		ops |= NAME_OPS | OP(OP_TRUNCATE) | OP(OP_OPEN);
+	return ops;
 }
 
 static bool truncates(const struct rec_file_op *op)
@@ -42,13 +44,9 @@ static bool truncates(const struct rec_file_op *op)
 
 static bool changes_names_or_sizes(const struct rec_file_op *op)
 {
-	const u32 ops = OP(OP_RENAME) | OP(OP_LINK) | OP(OP_UNLINK) |
-			OP(OP_SYMLINK) | OP(OP_MKDIR) | OP(OP_RMDIR) |
-			OP(OP_MKNOD) | OP(OP_FALLOCATE);
-
 	return truncates(op) || (op->op == OP_OPEN &&
 				 (op->flags & FOP_CREATED)) ||
-	       (ops & OP(op->op));
+	       (NAME_OPS & OP(op->op));
 }
 
 static const char *base_name(const char *path)
@@ -164,7 +162,7 @@ static int look(struct stopper *s, u64 seq, const struct rec_file_op *op)
 	_cleanup_free_ char *what = describe(s, op);
 	int err = 0;
 
-	if (op_makes_state(op))
+	if (s->take_states && op_makes_state(op))
 		err = stopper_snapshot(s, seq, what, &s->em);
 	return err < 0 ? err : amplify(s, op);
 }
@@ -264,7 +262,7 @@ int stopper_exits(struct stopper *s, struct errmsg *em)
 	u64 seq = s->exit_seq;
 	int err = 0;
 
-	if (!seq)
+	if (!seq || !s->take_states)
 		return 0;
 	frozen = cgroup_threads(s->cgroup, 1) > 0;
 	if (frozen && freeze(s) < 0) {

@@ -26,6 +26,7 @@ struct stopper {
 	const struct cgroup *cgroup;
 	struct amplifier *amplifier;
 	enum amplify amplify;
+	bool take_states;		/* else it only amplifies */
 	struct recorder *recorder;	/* set once it is open */
 	u32 fs_dev;
 	struct store *store;
@@ -45,8 +46,9 @@ struct stopper {
 	u64 stops, states;		/* totals */
 };
 
-/* Bits for recorder_opts.stop_ops. */
-u32 stopper_ops(enum amplify amplify);
+/* Bits for recorder_opts.stop_ops: what is amplified, and with states what
+ * may make an expected state. */
+u32 stopper_ops(enum amplify amplify, bool states);
 
 /* recorder_opts.stopped and .event; ctx is the stopper. */
 int stopper_stopped(void *ctx, u64 seq, const struct rec_file_op *op);
