@@ -325,7 +325,8 @@ int verb_explore(int argc, char **argv)
 {
 	struct sigaction sa = { .sa_handler = on_signal };
 	struct explore_args a = {
-		.o = { .progress = true, .stop = &interrupted },
+		.o = { .progress = true, .stop = &interrupted,
+		       .program = program_invocation_name },
 	};
 	struct explore_result r;
 	struct errmsg em = { "" };

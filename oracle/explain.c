@@ -361,9 +361,10 @@ char *site_command(const struct trace *t, const char *recording,
 		[MODEL_PREFIX] = " --crash-model prefix",
 	};
 	_cleanup_free_ char *file = shell_quote(recording), *head = NULL;
+	_cleanup_free_ char *program = shell_quote(opts->program ?: "blkbox");
 	struct buf b = { 0 };
 
-	head = xasprintf("blkbox replay %s%s --at %llu",
+	head = xasprintf("%s replay %s%s --at %llu", program,
 			 *recording == '-' ? "./" : "", file,
 			 (unsigned long long)t->points[point].seq);
 	put(&b, head);

@@ -88,6 +88,8 @@ struct explore_opts {
 	u32 max_findings;	/* kept in detail; 0: 16 */
 	bool progress;
 	const char *run;	/* label for findings */
+	const char *program;	/* what blkbox was called as, for the command
+				 * that rebuilds a site; NULL: "blkbox" */
 	u64 check_timeout_ns;	/* of the user checker; 0: 30 s */
 	const volatile sig_atomic_t *stop; /* set by a signal handler: stop and
 				 * report what was covered; may be NULL */

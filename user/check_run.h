@@ -7,6 +7,8 @@
 #ifndef BLKBOX_CHECK_RUN_H
 #define BLKBOX_CHECK_RUN_H
 
+#include <signal.h>
+
 #include "recorder.h"
 #include "scratch.h"
 #include "stopper.h"
@@ -20,7 +22,7 @@ struct check_run_opts {
 	const char *recording;
 	bool overwrite;
 	bool trace_states;	/* no stops: states are rebuilt offline */
-	const volatile int *interrupted; /* a signal's number, from a handler */
+	const volatile sig_atomic_t *interrupted; /* set by a handler */
 	char *const *env;	/* added to the program's environment; NULL */
 };
 

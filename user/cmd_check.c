@@ -18,7 +18,7 @@
 
 #define DEFAULT_FOR_NS (10 * 1000000000ULL)
 
-static volatile int interrupted;
+static volatile sig_atomic_t interrupted;
 
 static void on_signal(int sig)
 {
@@ -30,9 +30,11 @@ static char *make_title(char *const *argv)
 	struct buf b = { 0 };
 
 	for (; *argv; argv++) {
+		_cleanup_free_ char *word = shell_quote(*argv);
+
 		if (b.len)
 			buf_put(&b, " ", 1);
-		buf_put(&b, *argv, strlen(*argv));
+		buf_put(&b, word, strlen(word));
 	}
 	buf_put(&b, "", 1);
 	return (char *)b.data;
@@ -104,6 +106,8 @@ static int judge_run(struct check *c, enum amplify a, u64 for_ns,
 		.mount_options = c->scratch_opts.mount_options,
 		.progress = true,
 		.run = amplify_name(a),
+		.stop = &interrupted,
+		.program = program_invocation_name,
 	};
 	struct explore_result r;
 	int err = explore(c->recordings[a], &eo, &r, em);
