@@ -41,9 +41,11 @@
 #define O_WRONLY 1
 #define O_RDWR 2
 #define O_CREAT 0100
+#define O_EXCL 0200
 #define O_TRUNC 01000
 #define O_APPEND 02000
 #define O_DSYNC 010000
+#define O_NOFOLLOW 0400000
 #define O_SYNC_ONLY 04000000	/* __O_SYNC: what O_SYNC adds to O_DSYNC */
 #define O_TMPFILE_ONLY 020000000
 
@@ -130,6 +132,8 @@ struct saved_path {
 
 struct walk_path {
 	u64 dentry;
+	u64 mnt;		/* struct vfsmount * */
+	u64 root, root_mnt;	/* the process's */
 	u32 pos;
 	u32 done;
 };

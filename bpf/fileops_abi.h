@@ -47,6 +47,8 @@ enum {
 	BFOP_IO_URING = 1 << 10,
 	BFOP_SYNC_WRITE = 1 << 11,
 	BFOP_DSYNC_WRITE = 1 << 12,
+	BFOP_DIR_ABSOLUTE = 1 << 13,
+	BFOP_DIR2_ABSOLUTE = 1 << 14,
 };
 
 #define BFD_NONE (-2147483647 - 1)

@@ -8,7 +8,7 @@
 #ifndef BLKBOX_FILEOPS_OPENED_H
 #define BLKBOX_FILEOPS_OPENED_H
 
-#include "fileops_put.h"
+#include "fileops_names.h"
 
 #define O_PATH_ONLY 010000000
 
@@ -58,30 +58,30 @@ static __always_inline void call_opened(struct call *c, struct file *f, s64 fd)
 static __always_inline void put_open(struct scratch *s, s64 ret, void *ctx)
 {
 	struct call *c = &s->call;
-	struct dentry *dir = NULL;
+	struct start dir = {};
 	struct file *f = NULL;
+	bool in;
 
 	if (c->flags & CALL_HOW)
 		read_how(c);
 	if (c->flags & CALL_MARK || !can_change(c->open_flags))
 		return;
-	if (!is_absolute(c, EV_PATH_1))
-		dir = dentry_of_dfd(c->dfd);
+	in = find_start(s, EV_PATH_1, &dir);
 	if (ret >= 0 && !(c->flags & CALL_DIRECT)) {
 		f = file_of_fd(ret);
 		if (!f || !file_in_scope(f))
 			return;
 		call_opened(c, f, ret);
-	} else if (dir) {
-		if (!dentry_in_scope(dir))
+	} else {
+		if (!in)
 			return;
-		c->dev = BPF_CORE_READ(dir, d_sb, s_dev);
+		c->dev = start_dev(&dir);
 	}
 	c->event_flags |= open_sync_flags(c->open_flags);
 	op_begin(s, ret, c->dev);
 	put_user_path(s, c->path, EV_PATH_1);
-	if (dir)
-		put_dir(s, dir, false);
+	if (dir.dentry)
+		put_dir(s, &dir, false);
 	if (f) {
 		op_inode(s, BPF_CORE_READ(f, f_inode));
 		put_dentry_path(s, (u64)BPF_CORE_READ(f, f_path.dentry),

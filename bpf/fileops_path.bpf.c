@@ -4,11 +4,10 @@
  * truncate.
  *
  * Invariant: an operation is recorded when one of its names starts in a
- * directory of a file system in scope, or at the root. Whether an absolute
- * name leads into the scope, user space decides.
+ * directory of a file system in scope, or may lead into one (fileops_names.h).
  */
 #include "fileops_hooks.h"
-#include "fileops_put.h"
+#include "fileops_names.h"
 
 static __always_inline int enter_name(u32 nr, u32 op, s32 dfd, u64 path,
 				      u32 mode, u64 len)

@@ -11,9 +11,6 @@
 #define PATH_UNREADABLE 1
 #define PATH_CUT 2
 
-/* Names are up to 255 bytes, but a path may be all short ones. */
-#define MAX_DEPTH 2048
-
 static __always_inline void op_begin(struct scratch *s, s64 ret, u32 dev)
 {
 	struct ev_file_op *e = &s->ev;
@@ -153,85 +150,6 @@ static __noinline int put_user_path(struct scratch *s, u64 addr, u32 kind)
 	return 0;
 }
 
-static long walk_up(u32 i, void *ctx)
-{
-	struct scratch *s = get_scratch();
-	struct dentry *d, *parent;
-	const unsigned char *name;
-	u32 pos;
-	long n;
-
-	if (!s)
-		return 1;
-	d = (void *)s->walk.dentry;
-	parent = BPF_CORE_READ(d, d_parent);
-	pos = s->walk.pos;
-	if (!d || d == parent) {
-		s->walk.done = 1;
-		return 1;
-	}
-	if (pos >= EV_PATH_MAX - 1)
-		return 1;
-	name = BPF_CORE_READ(d, d_name.name);
-	n = bpf_probe_read_kernel_str(s->path.text + pos, 256, name);
-	if (n <= 0 || n > 256)
-		return 1;
-	s->walk.pos = pos + n;
-	s->walk.dentry = (u64)parent;
-	return 0;
-}
-
-/* The way from a dentry to the root of its file system, as components. */
-static __noinline int put_dentry_path(struct scratch *s, u64 dentry, u32 kind)
-{
-	u32 pos;
-
-	if (!s)
-		return 0;
-	s->walk.dentry = dentry;
-	s->walk.pos = 0;
-	s->walk.done = 0;
-	bpf_loop(MAX_DEPTH, walk_up, NULL, 0);
-	pos = s->walk.pos;
-	if (pos > EV_PATH_MAX + 255)
-		return 0;
-	s->path.text[pos] = 0;
-	if (!s->walk.done)
-		s->ev.flags |= BFOP_DIR_TRUNCATED;
-	put_path(s, kind, pos + 1, s->walk.done ? 0 : PATH_CUT);
-	return 0;
-}
-
-/* ---- where a path starts ---------------------------------------------------- */
-
-static __always_inline struct dentry *dentry_of_dfd(s32 dfd)
-{
-	struct task_struct *t = (void *)bpf_get_current_task();
-	struct file *f;
-
-	if (dfd == AT_FDCWD)
-		return BPF_CORE_READ(t, fs, pwd.dentry);
-	f = file_of_fd(dfd);
-	return f ? BPF_CORE_READ(f, f_path.dentry) : NULL;
-}
-
-/* Does the call's path start at the root? An unreadable one does not. */
-static __always_inline bool is_absolute(struct call *c, u32 kind)
-{
-	u64 addr = kind == EV_PATH_1 ? c->path : c->path2;
-	char first = 0;
-
-	if (c->flags & CALL_SAVED)
-		return c->flags & (kind == EV_PATH_1 ? CALL_ABS : CALL_ABS2);
-	bpf_probe_read_user(&first, 1, (const void *)addr);
-	return first == '/';
-}
-
-static __always_inline bool dentry_in_scope(struct dentry *d)
-{
-	return d && sb_in_scope(BPF_CORE_READ(d, d_sb));
-}
-
 /* ---- user stack ------------------------------------------------------------- */
 
 #define MAX_STACK_BYTES (64 * 8)
@@ -247,71 +165,6 @@ static __always_inline void put_stack(struct scratch *s, void *ctx)
 		return;
 	s->ev.n_stack = (u64)n / sizeof(u64);
 	put_path(s, EV_PATH_STACK, n, 0);
-}
-
-/* ---- operations on names ---------------------------------------------------- */
-
-static __always_inline void put_dir(struct scratch *s, struct dentry *d,
-				    bool second)
-{
-	u32 dev = BPF_CORE_READ(d, d_sb, s_dev);
-	u64 ino = BPF_CORE_READ(d, d_inode, i_ino);
-
-	if (second) {
-		s->ev.dir2_dev = dev;
-		s->ev.dir2_ino = ino;
-		put_dentry_path(s, (u64)d, EV_PATH_DIR2);
-	} else {
-		s->ev.dir_dev = dev;
-		s->ev.dir_ino = ino;
-		put_dentry_path(s, (u64)d, EV_PATH_DIR);
-	}
-}
-
-/*
- * The whole of an operation that has one name or two and no object. Nothing
- * when none of them starts in the scope or at the root.
- */
-static __always_inline void put_names(struct scratch *s, s64 ret, void *ctx)
-{
-	struct dentry *d1 = NULL, *d2 = NULL;
-	struct call *c = &s->call;
-	u32 flags = c->flags;
-	bool in = false;
-	u32 dev = 0;
-
-	if (flags & CALL_PATH2) {
-		if (is_absolute(c, EV_PATH_2))
-			in = true;
-		else
-			d2 = dentry_of_dfd(c->dfd2);
-	}
-	if (!(flags & CALL_TARGET)) {
-		if (is_absolute(c, EV_PATH_1))
-			in = true;
-		else
-			d1 = dentry_of_dfd(c->dfd);
-	}
-	if (dentry_in_scope(d2)) {
-		in = true;
-		dev = BPF_CORE_READ(d2, d_sb, s_dev);
-	}
-	if (dentry_in_scope(d1)) {
-		in = true;
-		dev = BPF_CORE_READ(d1, d_sb, s_dev);
-	}
-	if (!in)
-		return;
-	op_begin(s, ret, dev);
-	put_user_path(s, c->path, EV_PATH_1);
-	if (d1)
-		put_dir(s, d1, false);
-	if (flags & CALL_PATH2)
-		put_user_path(s, c->path2, EV_PATH_2);
-	if (d2)
-		put_dir(s, d2, true);
-	put_stack(s, ctx);
-	op_end(s);
 }
 
 #endif

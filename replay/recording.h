@@ -185,6 +185,10 @@ enum fop_flag {
 	FOP_IO_URING = 1 << 10,
 	FOP_SYNC_WRITE = 1 << 11,   /* O_SYNC, or RWF_SYNC */
 	FOP_DSYNC_WRITE = 1 << 12,  /* O_DSYNC, or RWF_DSYNC */
+	FOP_DIR_ABSOLUTE = 1 << 13, /* dir is not on a recorded file system:
+				     * dir_path begins at the process's root
+				     * and goes through all mounts */
+	FOP_DIR2_ABSOLUTE = 1 << 14, /* the same of dir2 */
 };
 
 #define FD_NONE INT32_MIN
@@ -195,8 +199,9 @@ enum fop_flag {
  *
  * A path is recorded as it was passed. dir is where it started from when it
  * is relative: the path from the file system's root of the directory (an open
- * directory, or the working directory), and its inode. When file_path is set
- * it is the path from the file system's root of the open file itself.
+ * directory, or the working directory), and its inode; or an absolute path, see
+ * FOP_DIR_ABSOLUTE. When file_path is set it is the path from the file system's
+ * root of the open file itself.
  */
 struct rec_file_op {
 	u8 op;			/* enum file_op */

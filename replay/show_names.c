@@ -21,12 +21,13 @@ const char *const fop_flag_names[32] = {
 	[6] = "path-unreadable",   [7] = "path2-unreadable",
 	[8] = "dir-truncated",	   [9] = "at-exit",
 	[10] = "io-uring",	   [11] = "sync-write",
-	[12] = "dsync-write",
+	[12] = "dsync-write",	   [13] = "dir-absolute",
+	[14] = "dir2-absolute",
 };
 
 _Static_assert(BLK_PAYLOAD_MISSING == 1 << 8, "blk_flag_names");
 _Static_assert(PAGE_ANON == 1 << 2, "page_flag_names");
-_Static_assert(FOP_DSYNC_WRITE == 1 << 12, "fop_flag_names");
+_Static_assert(FOP_DIR2_ABSOLUTE == 1 << 14, "fop_flag_names");
 
 const char *gap_reason_name(u8 reason)
 {

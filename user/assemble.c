@@ -103,7 +103,8 @@ static int add_page(struct parts *p, const struct ev_page *e, size_t bytes)
 	bool has_data = !(e->flags & EV_PAGE_NODATA);
 
 	if (bytes < sizeof(*e) || e->len > EV_PIECE_BYTES ||
-	    (has_data && bytes - sizeof(*e) < e->len) ||
+	    (has_data && !(e->flags & EV_PAGE_UNREADABLE) &&
+	     bytes - sizeof(*e) < e->len) ||
 	    (u64)e->offset + e->len > DATA_MAX || e->offset < p->data.len)
 		return -EBADMSG;
 	if (e->flags & EV_PAGE_BLOCKDEV)
@@ -132,7 +133,7 @@ static int add_page(struct parts *p, const struct ev_page *e, size_t bytes)
 
 static int add_data(struct parts *p, const struct ev_data *e, size_t bytes)
 {
-	if (bytes < sizeof(*e) || e->len > bytes ||
+	if (bytes < sizeof(*e) || e->len > EV_PIECE_BYTES ||
 	    (!e->unreadable && bytes - sizeof(*e) < e->len) ||
 	    e->offset > DATA_MAX || e->offset < p->data.len)
 		return -EBADMSG;

@@ -178,6 +178,12 @@ struct vfsmount {
 	int mnt_flags;
 };
 
+struct mount {
+	struct mount *mnt_parent;
+	struct dentry *mnt_mountpoint;
+	struct vfsmount mnt;
+};
+
 struct path {
 	struct vfsmount *mnt;
 	struct dentry *dentry;
