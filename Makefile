@@ -58,22 +58,26 @@ endif
 
 all: $(BUILD)/blkbox
 
-# Everything is rebuilt when the flags change: the flags are a file.
+# Everything is rebuilt when the flags change, and linked anew when a source
+# file comes or goes: both are written to files.
 FLAGS := $(CC) $(CLANG) $(ALL_CFLAGS) $(LDFLAGS) $(LIBS)
+OBJECTS := $(REPLAY_OBJ) $(ORACLE_OBJ) $(USER_OBJ)
+keep = @mkdir -p $(@D); printf '%s\n' '$(subst ','\'',$(1))' | cmp -s - $@ || \
+	printf '%s\n' '$(subst ','\'',$(1))' > $@
 $(BUILD)/flags: force
-	@mkdir -p $(@D)
-	@printf '%s\n' '$(subst ','\'',$(FLAGS))' | cmp -s - $@ || \
-		printf '%s\n' '$(subst ','\'',$(FLAGS))' > $@
+	$(call keep,$(FLAGS))
+$(BUILD)/objects: force
+	$(call keep,$(OBJECTS))
 .PHONY: force
 
 $(BUILD)/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(ALL_CFLAGS) -I$(BUILD) -MMD -MP -c $< -o $@
 
-$(BUILD)/libreplay.a: $(REPLAY_OBJ)
-	$(call say,AR)rm -f $@; ar rcs $@ $^
-$(BUILD)/liboracle.a: $(ORACLE_OBJ)
-	$(call say,AR)rm -f $@; ar rcs $@ $^
+$(BUILD)/libreplay.a: $(REPLAY_OBJ) $(BUILD)/objects
+	$(call say,AR)rm -f $@; ar rcs $@ $(REPLAY_OBJ)
+$(BUILD)/liboracle.a: $(ORACLE_OBJ) $(BUILD)/objects
+	$(call say,AR)rm -f $@; ar rcs $@ $(ORACLE_OBJ)
 
 $(BUILD)/blkbox: $(USER_OBJ) $(BUILD)/liboracle.a $(BUILD)/libreplay.a
 	$(call say,LINK)$(CC) $(LDFLAGS) $^ $(LIBS) -o $@
