@@ -94,107 +94,33 @@ static int wrong(const char *what)
 	return EXIT_CANNOT_RUN;
 }
 
-static int wrong_value(int opt, const char *value)
+static const char *option_name(int opt)
 {
 	for (size_t i = 0; options[i].name; i++)
 		if (options[i].val == opt)
-			fprintf(stderr, "blkbox explore: --%s: '%s' is no"
-				" value for it\n", options[i].name, value);
+			return options[i].name;
+	return "";
+}
+
+static int wrong_value(int opt, const char *value)
+{
+	fprintf(stderr, "blkbox explore: --%s: '%s' is no value for it\n",
+		option_name(opt), value);
 	return wrong(NULL);
 }
 
-static bool parse_u64(const char *text, u64 max, u64 *ret)
+static bool parse_states(struct explore_args *a, const char *v)
 {
-	char *end;
-
-	errno = 0;
-	if (*text < '0' || *text > '9')
-		return false;
-	*ret = strtoull(text, &end, 10);
-	return !errno && !*end && *ret <= max;
-}
-
-static bool parse_u32(const char *text, u32 max, u32 *ret)
-{
-	u64 v;
-
-	if (!parse_u64(text, max, &v))
-		return false;
-	*ret = v;
-	return true;
-}
-
-/* The number of text among names; false: none of them. */
-static bool parse_name(const char *text, const char *const *names, size_t n,
-		       int *ret)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (!strcmp(text, names[i])) {
-			*ret = i;
-			return true;
-		}
-	}
-	return false;
-}
-
-static bool parse_torn(const char *text, u32 *ret)
-{
-	u64 bytes;
-
-	if (parse_size(text, &bytes) < 0 || !bytes || bytes % SECTOR_SIZE ||
-	    bytes > UINT32_MAX)
-		return false;
-	*ret = bytes;
-	return true;
-}
-
-static bool parse_model(struct explore_args *a, int opt, const char *v)
-{
-	static const char *const models[] = {
-		[MODEL_DEVICE] = "device",
-		[MODEL_EPOCH] = "epoch",
-		[MODEL_PREFIX] = "prefix",
-	};
-	static const char *const discards[] = {
-		[DISCARD_ZERO] = "zero",
-		[DISCARD_KEEP] = "keep",
-		[DISCARD_RANDOM] = "random",
-	};
 	static const char *const states[] = {
 		[STATES_AUTO] = "auto",
 		[STATES_STOP] = "stop",
 		[STATES_TRACE] = "trace",
 	};
-	int n;
+	int n = parse_choice(v, states, ARRAY_SIZE(states));
 
-	if (opt == OPT_MODEL && parse_name(v, models, ARRAY_SIZE(models), &n))
-		a->o.trace.model = n;
-	else if (opt == OPT_DISCARD &&
-		 parse_name(v, discards, ARRAY_SIZE(discards), &n))
-		a->o.trace.discard = n;
-	else if (opt == OPT_STATES &&
-		 parse_name(v, states, ARRAY_SIZE(states), &n))
+	if (n >= 0)
 		a->o.states = n;
-	else
-		return false;
-	return true;
-}
-
-/* "8:16" as the kernel numbers it. */
-static bool parse_dev(const char *text, u32 *ret)
-{
-	_cleanup_free_ char *copy = xstrdup(text);
-	char *colon = strchr(copy, ':');
-	u32 major, minor;
-
-	if (!colon)
-		return false;
-	*colon = 0;
-	if (!parse_u32(copy, (1U << 12) - 1, &major) ||
-	    !parse_u32(colon + 1, (1U << 20) - 1, &minor))
-		return false;
-	*ret = major << 20 | minor;
-	return *ret;
+	return n >= 0;
 }
 
 /* Options whose value may be wrong. */
@@ -204,29 +130,25 @@ static bool parse_value(struct explore_args *a, int opt, const char *v)
 	case 'k':
 		a->k_given = true;
 		a->o.k = K_ALL;
-		return !strcmp(v, "all") || parse_u32(v, K_ALL - 1, &a->o.k);
+		return !strcmp(v, "all") ||
+		       !parse_u32(v, 0, K_ALL - 1, &a->o.k);
 	case 'j':
-		return parse_u32(v, 1024, &a->o.workers) && a->o.workers;
-	case OPT_DEV:
-		return parse_dev(v, &a->o.trace.dev);
+		return !parse_u32(v, 1, 1024, &a->o.workers);
 	case OPT_FOR:
 		return parse_time_ns(v, &a->o.for_ns) >= 0 && a->o.for_ns;
 	case OPT_CHECK_TIMEOUT:
 		return parse_time_ns(v, &a->o.check_timeout_ns) >= 0 &&
 		       a->o.check_timeout_ns;
-	case OPT_TORN:
-		return parse_torn(v, &a->o.trace.torn_bytes);
 	case OPT_THRESHOLD:
-		return parse_u64(v, UINT64_MAX, &a->o.threshold) &&
-		       a->o.threshold;
+		return !parse_u64(v, 1, UINT64_MAX, &a->o.threshold);
 	case OPT_MAX_SITES:
-		return parse_u64(v, UINT64_MAX, &a->o.max_sites) &&
-		       a->o.max_sites;
+		return !parse_u64(v, 1, UINT64_MAX, &a->o.max_sites);
 	case OPT_MAX_FINDINGS:
-		return parse_u32(v, 1U << 20, &a->o.max_findings) &&
-		       a->o.max_findings;
+		return !parse_u32(v, 1, 1U << 20, &a->o.max_findings);
+	case OPT_STATES:
+		return parse_states(a, v);
 	}
-	return parse_model(a, opt, v);
+	return !trace_opts_parse(&a->o.trace, option_name(opt), v);
 }
 
 /* Options that take any text, or none; false: it is another one. */

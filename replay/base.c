@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "base.h"
 
-#include <ctype.h>
 #include <limits.h>
 #include <string.h>
 #include <time.h>
@@ -300,74 +299,6 @@ int pwrite_full(int fd, const void *data, size_t len, off_t off)
 		done += n;
 	}
 	return 0;
-}
-
-/* A decimal number at text; *ret_rest is what follows it. */
-static int parse_number(const char *text, u64 *ret, const char **ret_rest)
-{
-	char *end;
-
-	if (!isdigit((unsigned char)*text))
-		return -EINVAL;
-	errno = 0;
-	*ret = strtoull(text, &end, 10);
-	if (errno)
-		return -errno;
-	*ret_rest = end;
-	return 0;
-}
-
-int parse_size(const char *text, u64 *ret_bytes)
-{
-	static const char suffixes[] = "KMGT";
-	const char *rest, *s;
-	unsigned int shift = 0;
-	u64 n;
-
-	if (parse_number(text, &n, &rest) < 0)
-		return -EINVAL;
-	if (*rest) {
-		s = strchr(suffixes, toupper((unsigned char)*rest));
-		if (!s)
-			return -EINVAL;
-		shift = 10 * (s - suffixes + 1);
-		rest++;
-		if (!strcmp(rest, "iB") || !strcmp(rest, "B"))
-			rest += strlen(rest);
-	}
-	if (*rest)
-		return -EINVAL;
-	if (n > UINT64_MAX >> shift)
-		return -ERANGE;
-	*ret_bytes = n << shift;
-	return 0;
-}
-
-int parse_time_ns(const char *text, u64 *ret_ns)
-{
-	static const struct {
-		const char *suffix;
-		u64 ns;
-	} units[] = {
-		{ "", 1000000000 },  { "s", 1000000000 },
-		{ "ms", 1000000 },   { "us", 1000 },
-		{ "m", 60000000000 }, { "min", 60000000000 },
-		{ "h", 3600000000000 },
-	};
-	const char *rest;
-	u64 n, ns;
-
-	if (parse_number(text, &n, &rest) < 0)
-		return -EINVAL;
-	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
-		if (strcmp(rest, units[i].suffix))
-			continue;
-		if (__builtin_mul_overflow(n, units[i].ns, &ns))
-			return -ERANGE;
-		*ret_ns = ns;
-		return 0;
-	}
-	return -EINVAL;
 }
 
 u64 now_ns(void)

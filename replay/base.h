@@ -140,6 +140,13 @@ int pwrite_full(int fd, const void *data, size_t len, off_t off);
 int parse_size(const char *text, u64 *ret_bytes);
 /* "10", "10s", "500ms", "2m" to nanoseconds. */
 int parse_time_ns(const char *text, u64 *ret_ns);
+/* A decimal number and nothing else, least <= *ret <= most. */
+int parse_u64(const char *text, u64 least, u64 most, u64 *ret);
+int parse_u32(const char *text, u32 least, u32 most, u32 *ret);
+/* "8:16" to major << 20 | minor, never 0. */
+int parse_dev(const char *text, u32 *ret);
+/* The number of text among n names. */
+int parse_choice(const char *text, const char *const *names, size_t n);
 u64 now_ns(void);	/* CLOCK_MONOTONIC */
 
 /*

@@ -98,83 +98,6 @@ static void complain(const struct errmsg *em)
 
 /* ---- options ----------------------------------------------------------- */
 
-static bool parse_name(const char *text, const char *const *names, size_t n,
-		       u32 *ret)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (!strcmp(text, names[i])) {
-			*ret = i;
-			return true;
-		}
-	}
-	return false;
-}
-
-/* A number in decimal, nothing else. */
-static bool parse_number(const char *text, u64 max, u64 *ret)
-{
-	char *end;
-
-	if (*text < '0' || *text > '9')
-		return false;
-	errno = 0;
-	*ret = strtoull(text, &end, 10);
-	return !errno && !*end && *ret <= max;
-}
-
-static bool parse_dev(const char *text, u32 *ret)
-{
-	_cleanup_free_ char *copy = xstrdup(text);
-	char *colon = strchr(copy, ':');
-	u64 major, minor;
-
-	if (!colon)
-		return false;
-	*colon = 0;
-	if (!parse_number(copy, 0xfff, &major) ||
-	    !parse_number(colon + 1, 0xfffff, &minor))
-		return false;
-	*ret = major << 20 | minor;
-	return *ret;
-}
-
-static bool parse_model(struct trace_opts *o, int opt, const char *v)
-{
-	static const char *const models[] = {
-		[MODEL_DEVICE] = "device",
-		[MODEL_EPOCH] = "epoch",
-		[MODEL_PREFIX] = "prefix",
-	};
-	static const char *const discards[] = {
-		[DISCARD_ZERO] = "zero",
-		[DISCARD_KEEP] = "keep",
-		[DISCARD_RANDOM] = "random",
-	};
-	u64 bytes;
-	u32 n;
-
-	switch (opt) {
-	case OPT_MODEL:
-		if (!parse_name(v, models, ARRAY_SIZE(models), &n))
-			return false;
-		o->model = n;
-		return true;
-	case OPT_DISCARD:
-		if (!parse_name(v, discards, ARRAY_SIZE(discards), &n))
-			return false;
-		o->discard = n;
-		return true;
-	case OPT_TORN:
-		if (parse_size(v, &bytes) < 0 || !bytes ||
-		    bytes % SECTOR_SIZE || bytes > UINT32_MAX)
-			return false;
-		o->torn_bytes = bytes;
-		return true;
-	default:
-		return parse_dev(v, &o->dev);
-	}
-}
-
 /* Options that take their value as it is; false: not one of these. */
 static bool take_text(struct replay *r, int opt, const char *v)
 {
@@ -225,7 +148,7 @@ static int take_option(struct replay *r, int opt, int index)
 	case '?':
 		return wrong(NULL, NULL);
 	}
-	if (parse_model(&r->opts, opt, optarg))
+	if (trace_opts_parse(&r->opts, options[index].name, optarg) == 0)
 		return -1;
 	fprintf(stderr, "blkbox replay: --%s does not take this value\n",
 		options[index].name);
@@ -251,7 +174,7 @@ static int parse_args(struct replay *r, int argc, char **argv)
 	if (!r->image && !r->mount_dir)
 		return wrong("say where the disk goes: -o IMAGE, --mount DIR",
 			     NULL);
-	if (r->at && !parse_number(r->at, SEQ_NEVER - 1, &r->seq))
+	if (r->at && parse_u64(r->at, 0, SEQ_NEVER - 1, &r->seq) < 0)
 		return wrong("--at takes the number of an event", r->at);
 	return -1;
 }

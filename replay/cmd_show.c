@@ -280,34 +280,6 @@ static int add_type(struct show *sh, const char *name)
 	return found ? 0 : -EINVAL;
 }
 
-static int parse_u64(const char *text, u64 max, u64 *ret)
-{
-	char *end;
-
-	if (*text < '0' || *text > '9')
-		return -EINVAL;
-	errno = 0;
-	*ret = strtoull(text, &end, 10);
-	return errno || *end || *ret > max ? -EINVAL : 0;
-}
-
-static int parse_dev(const char *text, u32 *ret)
-{
-	const char *colon = strchr(text, ':');
-	char major[16];
-	u64 maj, min;
-
-	if (!colon || colon - text >= (ptrdiff_t)sizeof(major))
-		return -EINVAL;
-	memcpy(major, text, colon - text);
-	major[colon - text] = 0;
-	if (parse_u64(major, 0xfff, &maj) < 0 ||
-	    parse_u64(colon + 1, 0xfffff, &min) < 0 || !(maj << 20 | min))
-		return -EINVAL;
-	*ret = maj << 20 | min;
-	return 0;
-}
-
 enum { OPT_JSON = 1, OPT_TYPE, OPT_DEV, OPT_FROM, OPT_TO, OPT_DATA, OPT_HEAD,
        OPT_HELP };
 
@@ -329,10 +301,10 @@ static int take_option(struct show *sh, int opt, const char *arg)
 		return parse_dev(arg, &sh->dev);
 	case OPT_FROM:
 		sh->any_range = true;
-		return parse_u64(arg, UINT64_MAX, &sh->from);
+		return parse_u64(arg, 0, UINT64_MAX, &sh->from);
 	case OPT_TO:
 		sh->any_range = true;
-		return parse_u64(arg, UINT64_MAX, &sh->to);
+		return parse_u64(arg, 0, UINT64_MAX, &sh->to);
 	}
 	return -ENOTSUP;
 }

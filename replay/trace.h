@@ -46,6 +46,15 @@ struct trace_opts {
 };
 
 /*
+ * Sets what a long option of this name says: "crash-model", "discard",
+ * "torn", "dev". -EINVAL for a wrong value, -ENOENT for another option.
+ */
+int trace_opts_parse(struct trace_opts *o, const char *option,
+		     const char *value);
+const char *crash_model_name(enum crash_model m);	/* "device", ... */
+const char *discard_model_name(enum discard_model d);	/* "zero", ... */
+
+/*
  * A unit is what the model may drop: a request, or with torn_bytes a part of
  * one, cut at multiples of torn_bytes on the disk. Units stand in issue order,
  * parts of a request in sector order. A request without data (DISCARD, ...) is

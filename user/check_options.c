@@ -76,20 +76,6 @@ static const struct option options[] = {
 	{ 0 },
 };
 
-static int parse_u32(const char *text, u32 least, u32 *ret)
-{
-	char *end;
-	unsigned long v;
-
-	errno = 0;
-	v = strtoul(text, &end, 10);
-	if (errno || *end || !*text || *text == '-' || v < least ||
-	    v >= UINT32_MAX)
-		return -EINVAL;
-	*ret = v;
-	return 0;
-}
-
 static int parse_amplify(struct check *c, const char *text)
 {
 	static const struct {
@@ -140,7 +126,7 @@ static int parse_value(struct check *c, int opt, char *arg)
 			c->k = K_ALL;
 			return 0;
 		}
-		return parse_u32(arg, 0, &c->k);
+		return parse_u32(arg, 0, K_ALL - 1, &c->k);
 	case O_FOR:
 		return parse_time_ns(arg, &c->for_ns);
 	case O_AMPLIFY:
@@ -150,7 +136,7 @@ static int parse_value(struct check *c, int opt, char *arg)
 	case O_STATES:
 		return parse_states(c, arg);
 	case 'j':
-		return parse_u32(arg, 1, &c->workers);
+		return parse_u32(arg, 1, 1024, &c->workers);
 	}
 	return -ENOENT;
 }

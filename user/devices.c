@@ -48,16 +48,6 @@ static u64 sys_number(u32 dev, const char *file, u64 otherwise)
 	return strtoull(text, NULL, 10);
 }
 
-static int parse_dev(const char *text, u32 *ret)
-{
-	unsigned int maj, min;
-
-	if (sscanf(text, "%u:%u", &maj, &min) != 2)
-		return -EINVAL;
-	*ret = maj << 20 | min;
-	return 0;
-}
-
 /* The disk that dev is, or is a partition of; 0: not a block device. */
 static u32 whole_disk(u32 dev)
 {

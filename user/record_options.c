@@ -80,20 +80,6 @@ static int bad_value(const char *option, const char *value)
 	return EXIT_CANNOT_RUN;
 }
 
-static int parse_u32(const char *text, u32 least, u32 most, u32 *ret)
-{
-	char *end;
-	unsigned long v;
-
-	errno = 0;
-	v = strtoul(text, &end, 10);
-	if (errno || end == text || *end || *text == '-' || v < least ||
-	    v > most)
-		return -EINVAL;
-	*ret = v;
-	return 0;
-}
-
 static void add_text(char ***list, u32 *n, u32 *cap, char *text)
 {
 	GROW(*list, *n, *cap);
