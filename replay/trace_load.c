@@ -92,6 +92,17 @@ static int device_missing(const struct load *l, const cJSON *devices,
 			  " one with --dev:%s", l->path, list);
 }
 
+/* Text that says something; heap or NULL. */
+static char *head_name(const cJSON *o, const char *name)
+{
+	char *text = head_text(o, name);
+
+	if (text && *text)
+		return text;
+	free(text);
+	return NULL;
+}
+
 static int load_device(struct load *l, struct errmsg *em)
 {
 	const cJSON *all = cJSON_GetObjectItemCaseSensitive(l->head, "devices");
@@ -133,10 +144,35 @@ static void load_file_system(struct load *l)
 			continue;
 		if (head_dev(f, "dev", &dev))
 			t->fs_dev = dev;
-		t->fs_type = head_text(f, "type");
-		t->mount_point = head_text(f, "mount_point");
-		t->mount_options = head_text(f, "mount_options");
+		t->fs_type = head_name(f, "type");
+		t->mount_point = head_name(f, "mount_point");
+		t->mount_options = head_name(f, "mount_options");
 		return;
+	}
+}
+
+/*
+ * A file system that was not mounted yet when recording began has no mount
+ * point in HEAD. A file that was opened by an absolute path tells it: its path
+ * from the file system's root is the end of that path.
+ */
+static void find_mount_point(struct trace *t)
+{
+	for (u32 i = 0; i < t->n_ops && !t->mount_point; i++) {
+		const struct rec_file_op *op = &t->ops[i].op;
+		size_t all, inner;
+
+		if (op->op != OP_OPEN || op->ret < 0 ||
+		    t->ops[i].dev != t->fs_dev || !op->path || !op->file_path)
+			continue;
+		all = strlen(op->path);
+		inner = strlen(op->file_path);
+		if (op->path[0] == '/' && inner && all > inner + 1 &&
+		    op->path[all - inner - 1] == '/' &&
+		    !strcmp(op->path + all - inner, op->file_path))
+			t->mount_point = xasprintf("%.*s",
+						   (int)(all - inner - 1),
+						   op->path);
 	}
 }
 
@@ -383,6 +419,8 @@ int trace_load(const char *path, const struct trace_opts *opts,
 		err = intake_finish(l.in, opts, ret, em);
 	if (err)
 		intake_free(l.in);
+	else
+		find_mount_point(*ret);
 	cJSON_Delete(l.head);
 	rec_reader_free(l.reader);
 	return err;

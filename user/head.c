@@ -8,6 +8,7 @@
 #include <sys/utsname.h>
 #include <time.h>
 
+#include "../replay/json_out.h"
 #include "devices.h"
 
 static void add_clocks(cJSON *head)
@@ -16,9 +17,9 @@ static void add_clocks(cJSON *head)
 	u64 mono = now_ns();
 
 	clock_gettime(CLOCK_REALTIME, &wall);
-	cJSON_AddNumberToObject(head, "wall_time_ns",
-				(double)wall.tv_sec * 1e9 + wall.tv_nsec);
-	cJSON_AddNumberToObject(head, "monotonic_ns", (double)mono);
+	json_u64(head, "wall_time_ns",
+		 (u64)wall.tv_sec * 1000000000 + wall.tv_nsec);
+	json_u64(head, "monotonic_ns", mono);
 }
 
 static void add_kernel(cJSON *head)
@@ -56,7 +57,7 @@ static int add_devices(cJSON *head, const struct recorder_opts *opts,
 		o = cJSON_CreateObject();
 		cJSON_AddNumberToObject(o, "dev", d.dev);
 		cJSON_AddStringToObject(o, "name", d.name);
-		cJSON_AddNumberToObject(o, "sectors", (double)d.sectors);
+		json_u64(o, "sectors", d.sectors);
 		cJSON_AddNumberToObject(o, "logical_block_bytes",
 					d.logical_block_bytes);
 		cJSON_AddBoolToObject(o, "write_cache", d.write_cache);

@@ -254,8 +254,42 @@ static void requests_past_the_device_are_refused(void **state)
 
 int main(void)
 {
+/* As a program that mounts the recorded device itself leaves it. */
+static void a_mount_point_nobody_named_is_found(void **state)
+{
+	struct rec_file_op ops[] = {
+		{ .op = OP_OPEN, .ret = -2, .path = "/wrong/data",
+		  .file_path = "data" },
+		{ .op = OP_OPEN, .ret = 3, .path = "data",
+		  .file_path = "data" },
+		{ .op = OP_OPEN, .ret = 3, .path = "/elsewhere/mydata",
+		  .file_path = "data" },
+		{ .op = OP_OPEN, .ret = 3, .path = "/mnt/x/dir/data",
+		  .file_path = "dir/data" },
+	};
+	struct kit *d = *state;
+	struct trace *t;
+
+	kit_begin(d, "{\"format\":\"blkbox recording\",\"devices\":["
+		     "{\"dev\":7340035,\"name\":\"loop3\",\"sectors\":64}],"
+		     "\"file_systems\":[{\"dev\":7340035,"
+		     "\"block_dev\":7340035,\"type\":\"ext4\","
+		     "\"mount_point\":\"\",\"mount_options\":\"\"}],"
+		     "\"base\":\"none\"}");
+	for (size_t i = 0; i < ARRAY_SIZE(ops); i++)
+		assert_int_equal(rec_put_file_op(d->w, ++d->seq, 0, TB_DEV,
+						 &ops[i]), 0);
+	kit_finish(d);
+	t = kit_load(d, &kit_plain);
+	assert_int_equal(t->n_ops, 4);
+	assert_string_equal(t->mount_point, "/mnt/x");
+	assert_null(t->mount_options);
+	trace_free(t);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, kit_setup, kit_teardown)
 	const struct CMUnitTest tests[] = {
+		TEST(a_mount_point_nobody_named_is_found),
 		TEST(all_of_it_is_loaded),
 		TEST(a_cut_recording_is_loaded_and_says_so),
 		TEST(without_base_there_are_no_points),
