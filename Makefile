@@ -114,6 +114,9 @@ $(BUILD)/libunit.a: $(UNIT_HELP_OBJ)
 $(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/libunit.a \
 		$(BUILD)/liboracle.a $(BUILD)/libreplay.a
 	$(call say,LINK)$(CC) $(LDFLAGS) $^ $(LIBS) -lcmocka -o $@
+# The live half is not linked with; what needs no libbpf can be tested alike.
+$(BUILD)/tests/unit/test_assemble: $(BUILD)/user/assemble.o \
+		$(BUILD)/user/payload.o
 $(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o $(BUILD)/liboracle.a \
 		$(BUILD)/libreplay.a
 	$(call say,LINK)$(CC) $(LDFLAGS) $^ $(LIBS) -o $@

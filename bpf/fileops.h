@@ -45,7 +45,6 @@
 #define O_TRUNC 01000
 #define O_APPEND 02000
 #define O_DSYNC 010000
-#define O_NOFOLLOW 0400000
 #define O_SYNC_ONLY 04000000	/* __O_SYNC: what O_SYNC adds to O_DSYNC */
 #define O_TMPFILE_ONLY 020000000
 

@@ -22,7 +22,55 @@
 
 #define AT_SYMLINK_FOLLOW 0x400
 
-/* ---- ways up ---------------------------------------------------------------- */
+/* ---- as passed ----------------------------------------------------------- */
+
+/* Reads a path as passed into s->path.text; 0 when it cannot be read. */
+static __always_inline u32 read_path(struct scratch *s, u64 addr, u32 kind)
+{
+	struct saved_key key = { .req = s->uring_req, .kind = kind };
+	struct saved_path *p;
+	long n = -1;
+
+	if (s->call.flags & CALL_SAVED) {
+		p = bpf_map_lookup_elem(&saved_paths, &key);
+		if (p)
+			n = bpf_probe_read_kernel_str(s->path.text, EV_PATH_MAX,
+						      p->text);
+	} else {
+		n = bpf_probe_read_user_str(s->path.text, EV_PATH_MAX,
+					    (const void *)addr);
+	}
+	if (n < 0 || n > EV_PATH_MAX) {
+		s->path.text[0] = 0;
+		return 0;
+	}
+	return n ?: 1;	/* older kernels count no NUL of an empty string */
+}
+
+static __noinline int put_user_path(struct scratch *s, u64 addr, u32 kind)
+{
+	u32 n, flags = 0;
+	char last = 0;
+
+	if (!s)
+		return 0;
+	n = read_path(s, addr, kind);
+	if (!n) {
+		s->ev.flags |= kind == EV_PATH_1 ? BFOP_PATH_UNREADABLE
+						 : BFOP_PATH2_UNREADABLE;
+		n = 1;
+		flags = PATH_UNREADABLE;
+	} else if (n == EV_PATH_MAX) {
+		bpf_probe_read_user(&last, 1,
+				    (const void *)(addr + EV_PATH_MAX - 1));
+		if (last)
+			flags = PATH_CUT;
+	}
+	put_path(s, kind, n, flags);
+	return 0;
+}
+
+/* ---- ways up ------------------------------------------------------------- */
 
 /* Goes up from d by one component; false where there is no room for it. */
 static __always_inline bool push_name(struct scratch *s, struct dentry *d)
@@ -129,7 +177,7 @@ static __noinline int put_absolute_path(struct scratch *s, u64 dentry, u64 mnt,
 	return 0;
 }
 
-/* ---- where a path starts ---------------------------------------------------- */
+/* ---- where a path starts ------------------------------------------------- */
 
 struct start {
 	struct dentry *dentry;	/* NULL: at the root, or nowhere */
@@ -140,20 +188,22 @@ struct start {
 static __always_inline void start_at_dfd(struct start *ret, s32 dfd)
 {
 	struct task_struct *t = (void *)bpf_get_current_task();
+	struct dentry *d;
 	struct file *f;
 
 	if (dfd == AT_FDCWD) {
-		ret->dentry = BPF_CORE_READ(t, fs, pwd.dentry);
+		d = BPF_CORE_READ(t, fs, pwd.dentry);
 		ret->mnt = BPF_CORE_READ(t, fs, pwd.mnt);
 	} else {
 		f = file_of_fd(dfd);
 		if (!f)
 			return;
-		ret->dentry = BPF_CORE_READ(f, f_path.dentry);
+		d = BPF_CORE_READ(f, f_path.dentry);
 		ret->mnt = BPF_CORE_READ(f, f_path.mnt);
 	}
-	if (ret->dentry)
-		ret->in_scope = sb_in_scope(BPF_CORE_READ(ret->dentry, d_sb));
+	ret->dentry = d;
+	if (d)
+		ret->in_scope = sb_in_scope(BPF_CORE_READ(d, d_sb));
 }
 
 /* Does the call's path start at the root? An unreadable one does not. */
@@ -193,7 +243,7 @@ static __noinline int may_leave(struct scratch *s, u32 kind)
 	if (kind == EV_PATH_1 &&
 	    (c->op == BOP_TRUNCATE ||
 	     (c->op == BOP_LINK && c->mode & AT_SYMLINK_FOLLOW) ||
-	     (c->op == BOP_OPEN && !(c->open_flags & O_NOFOLLOW) &&
+	     (c->op == BOP_OPEN &&
 	      (c->open_flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL))))
 		return 1;
 	if (!read_path(s, kind == EV_PATH_1 ? c->path : c->path2, kind))
@@ -243,11 +293,13 @@ static __always_inline void put_dir(struct scratch *s, struct start *at,
 	put_absolute_path(s, (u64)d, (u64)at->mnt, kind);
 }
 
-/* ---- operations on names ---------------------------------------------------- */
+/* ---- operations on names ------------------------------------------------- */
 
 static __always_inline u32 start_dev(struct start *at)
 {
-	return at->in_scope ? BPF_CORE_READ(at->dentry, d_sb, s_dev) : 0;
+	struct dentry *d = at->dentry;
+
+	return at->in_scope ? BPF_CORE_READ(d, d_sb, s_dev) : 0;
 }
 
 /*

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Putting a file operation into the ring: op_begin(), its strings (and data,
- * fileops_data.h), op_end(). Static functions, in each object that uses them.
+ * Putting a file operation into the ring: op_begin(), its strings (of names,
+ * fileops_names.h) and data (fileops_data.h), op_end(). Static functions, in
+ * each object that uses them.
  */
 #ifndef BLKBOX_FILEOPS_PUT_H
 #define BLKBOX_FILEOPS_PUT_H
@@ -102,52 +103,6 @@ static __always_inline void put_path(struct scratch *s, u32 kind, u32 len,
 		s->ev.paths_lost++;
 	else
 		s->ev.paths++;
-}
-
-/* Reads a path as passed into s->path.text; 0 when it cannot be read. */
-static __always_inline u32 read_path(struct scratch *s, u64 addr, u32 kind)
-{
-	struct saved_key key = { .req = s->uring_req, .kind = kind };
-	struct saved_path *p;
-	long n = -1;
-
-	if (s->call.flags & CALL_SAVED) {
-		p = bpf_map_lookup_elem(&saved_paths, &key);
-		if (p)
-			n = bpf_probe_read_kernel_str(s->path.text, EV_PATH_MAX,
-						      p->text);
-	} else {
-		n = bpf_probe_read_user_str(s->path.text, EV_PATH_MAX,
-					    (const void *)addr);
-	}
-	if (n < 0 || n > EV_PATH_MAX) {
-		s->path.text[0] = 0;
-		return 0;
-	}
-	return n ?: 1;	/* older kernels count no NUL of an empty string */
-}
-
-static __noinline int put_user_path(struct scratch *s, u64 addr, u32 kind)
-{
-	u32 n, flags = 0;
-	char last = 0;
-
-	if (!s)
-		return 0;
-	n = read_path(s, addr, kind);
-	if (!n) {
-		s->ev.flags |= kind == EV_PATH_1 ? BFOP_PATH_UNREADABLE
-						 : BFOP_PATH2_UNREADABLE;
-		n = 1;
-		flags = PATH_UNREADABLE;
-	} else if (n == EV_PATH_MAX) {
-		bpf_probe_read_user(&last, 1,
-				    (const void *)(addr + EV_PATH_MAX - 1));
-		if (last)
-			flags = PATH_CUT;
-	}
-	put_path(s, kind, n, flags);
-	return 0;
 }
 
 /* ---- user stack ------------------------------------------------------------- */

@@ -54,10 +54,11 @@ void expected_free(struct expected *e)
 {
 	if (!e)
 		return;
-	if (e->owns_states)
-		for (u32 i = 0; i < e->n; i++)
+	for (u32 i = 0; i < e->n; i++)
+		if (e->owns_states || (e->filled && e->filled[i]))
 			rec_state_done(e->store, &e->states[i]);
 	free(e->states);
+	free(e->filled);
 	free(e->left_out);
 	free(e);
 }
@@ -108,6 +109,7 @@ int expected_from_recording(const struct trace *t, struct expected **ret,
 	e->n = t->n_states;
 	e->states = xreallocarray(NULL, e->n, sizeof(*e->states));
 	memcpy(e->states, t->states, e->n * sizeof(*e->states));
+	expected_fill(e, t);
 	seal(e);
 	*ret = e;
 	return 0;
@@ -115,7 +117,7 @@ int expected_from_recording(const struct trace *t, struct expected **ret,
 
 /* ---- from the operations ------------------------------------------------- */
 
-static char *what_of(const struct rec_file_op *op)
+char *op_title(const struct rec_file_op *op)
 {
 	const char *name = file_op_name(op->op);
 	const char *path = op->path ?: op->file_path;
@@ -175,7 +177,7 @@ static void run_ops(const struct trace *t, struct fs_model *m,
 			note_lost(e, t, m, o->seq);
 			e->n_unknown += op_makes_state(&o->op);
 		} else if (op_makes_state(&o->op)) {
-			add_state(e, &cap, m, o->seq, what_of(&o->op));
+			add_state(e, &cap, m, o->seq, op_title(&o->op));
 		}
 	}
 	for (u32 i = 0; i < e->n; i++)

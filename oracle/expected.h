@@ -38,13 +38,18 @@ struct expected {
 	const char *lost_why;		/* trace: what could not be followed
 					 * from some operation on; NULL */
 	u64 lost_seq;			/* that operation; SEQ_NEVER: none */
-	bool owns_states;
+	bool owns_states;		/* all of them, or else ... */
+	bool *filled;			/* ... those; NULL: none */
 };
 
 /* One place says which operations make an expected state. */
 bool op_makes_state(const struct rec_file_op *op);
 
-/* The states found in the recording (stop). They stay the trace's. */
+/* What an operation did, "rename a to b"; heap. */
+char *op_title(const struct rec_file_op *op);
+
+/* The states found in the recording (stop), which stay the trace's, filled up
+ * by expected_fill(). */
 int expected_from_recording(const struct trace *t, struct expected **ret,
 			    struct errmsg *em);
 /*
@@ -55,6 +60,12 @@ int expected_from_recording(const struct trace *t, struct expected **ret,
 int expected_from_ops(const struct trace *t, const struct tree *start,
 		      struct expected **ret, struct errmsg *em);
 void expected_free(struct expected *e);
+/*
+ * Adds what the recording has no state of, though an operation made one: taken
+ * from a state next to it where nothing changed in between, and else rebuilt
+ * from the operations after the first state.
+ */
+void expected_fill(struct expected *e, const struct trace *t);
 
 /* May crash states be compared with state i? */
 bool expected_judges(const struct expected *e, u32 i);

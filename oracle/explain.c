@@ -51,15 +51,16 @@ static const char *path_of_ino(const struct expected *e, u64 ino, u64 seq)
 
 /* ---- operations ----------------------------------------------------------- */
 
-static char *join(const char *dir, const char *path)
+/* dir's path begins at the root of its file system, or at the machine's. */
+static char *join(const char *dir, bool absolute, const char *path)
 {
 	if (!path || !*path)
 		return xstrdup(dir && *dir ? dir : "?");
-	while (dir && *dir == '/')
+	while (dir && !absolute && *dir == '/')
 		dir++;
 	if (*path == '/' || !dir || !*dir)
 		return xstrdup(path);
-	return xasprintf("%s/%s", dir, path);
+	return xasprintf("%s%s%s", dir, strcmp(dir, "/") ? "/" : "", path);
 }
 
 static char *op_object(const struct expected *e, const struct rec_file_op *op)
@@ -67,7 +68,8 @@ static char *op_object(const struct expected *e, const struct rec_file_op *op)
 	const char *path;
 
 	if (op->path)
-		return join(op->dir_path, op->path);
+		return join(op->dir_path, op->flags & FOP_DIR_ABSOLUTE,
+			    op->path);
 	if (op->file_path && *op->file_path)
 		return xstrdup(op->file_path);
 	path = path_of_ino(e, op->ino, op->start_seq);
@@ -83,7 +85,7 @@ char *op_words(const struct expected *e, const struct rec_file_op *op)
 
 	if (!op->path2)
 		return xasprintf("%s(%s)", file_op_name(op->op), object);
-	second = join(op->dir2_path, op->path2);
+	second = join(op->dir2_path, op->flags & FOP_DIR2_ABSOLUTE, op->path2);
 	return xasprintf("%s(%s, %s)", file_op_name(op->op), object, second);
 }
 
@@ -350,16 +352,6 @@ char *site_command(const struct trace *t, const char *recording,
 		   const struct explore_opts *opts, u32 point,
 		   const u32 *drop, u32 n)
 {
-	static const char *const discards[] = {
-		[DISCARD_ZERO] = "",
-		[DISCARD_KEEP] = " --discard keep",
-		[DISCARD_RANDOM] = " --discard random",
-	};
-	static const char *const models[] = {
-		[MODEL_DEVICE] = "",
-		[MODEL_EPOCH] = " --crash-model epoch",
-		[MODEL_PREFIX] = " --crash-model prefix",
-	};
 	_cleanup_free_ char *file = shell_quote(recording), *head = NULL;
 	_cleanup_free_ char *program = shell_quote(opts->program ?: "blkbox");
 	struct buf b = { 0 };
@@ -377,8 +369,14 @@ char *site_command(const struct trace *t, const char *recording,
 
 		put(&b, torn);
 	}
-	put(&b, models[opts->trace.model]);
-	put(&b, discards[opts->trace.discard]);
+	if (opts->trace.model != MODEL_DEVICE) {
+		put(&b, " --crash-model ");
+		put(&b, crash_model_name(opts->trace.model));
+	}
+	if (opts->trace.discard != DISCARD_ZERO) {
+		put(&b, " --discard ");
+		put(&b, discard_model_name(opts->trace.discard));
+	}
 	if (opts->trace.dev) {
 		_cleanup_free_ char *dev =
 			xasprintf(" --dev %u:%u", opts->trace.dev >> 20,

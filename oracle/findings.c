@@ -60,15 +60,18 @@ static void add(struct collector *c, const struct buf *key, u32 entry,
 {
 	const struct site_entry *e = &c->in->book->entries[entry];
 	struct found_list *l = &c->list;
+	const struct judgement *j;
 	bool is_new;
 	u32 no = intern_put(&c->keys, key->data, key->len, &is_new);
 
 	f.entry = entry;
 	f.verdict = c->in->book->disks[e->disk].verdict;
+	j = &c->in->vt->v[f.verdict].j;
 	f.n_drop = e->n_drop;
 	f.point = e->point;
 	f.count = e->count;
-	f.distance = c->in->vt->v[f.verdict].j.distance;
+	f.distance = j->distance;
+	f.gone_only = files_gone_only(j->files, j->n_files);
 	if (is_new) {
 		u32 n = l->n;
 
@@ -274,6 +277,22 @@ static bool collect_entry(struct collector *c, u32 entry,
 	return any;
 }
 
+bool files_gone_only(const struct file_finding *f, u32 n)
+{
+	for (u32 i = 0; i < n; i++)
+		switch (f[i].fate) {
+		case FATE_EMPTY:
+		case FATE_TRUNCATED:
+		case FATE_ZERO_FILLED:
+		case FATE_MIXED:
+		case FATE_GARBAGE:
+			return false;
+		default:
+			break;
+		}
+	return true;
+}
+
 /* Unmountable before all else; then how much is lost; then what is told. */
 static int compare_ranks(enum finding_kind a, u64 a_distance,
 			 enum finding_kind b, u64 b_distance)
@@ -294,6 +313,7 @@ static int compare_found(const void *va, const void *vb)
 	const struct found *a = va, *b = vb;
 	int r = compare_ranks(a->kind, a->distance, b->kind, b->distance);
 
+	r = r ?: compare(a->gone_only, b->gone_only);
 	r = r ?: compare(a->n_drop, b->n_drop);
 	r = r ?: compare(a->point, b->point);
 	return r ?: compare(a->entry, b->entry);
@@ -343,6 +363,8 @@ int finding_compare(const struct finding *a, const struct finding *b)
 	int r = compare_ranks(a->kind, a->distance_bytes, b->kind,
 			      b->distance_bytes);
 
+	r = r ?: compare(files_gone_only(a->files, a->n_files),
+			 files_gone_only(b->files, b->n_files));
 	r = r ?: compare(a->n_dropped, b->n_dropped);
 	return r ?: compare(a->crash_point, b->crash_point);
 }

@@ -57,6 +57,7 @@ struct found {
 	u32 n_drop, point;	/* of the witness */
 	u64 distance;
 	u64 count;
+	bool gone_only;		/* see files_gone_only() */
 };
 
 struct found_list {
@@ -81,6 +82,13 @@ struct findings_input {
 
 void findings_collect(const struct findings_input *in, struct found_list *ret);
 void found_list_done(struct found_list *l);
+
+/*
+ * Is no file there with its bytes lost? An empty file under the right name
+ * misleads whoever comes next (make finds it up to date, an editor opens it);
+ * a missing one is missed at once. So of two equal losses the first is worse.
+ */
+bool files_gone_only(const struct file_finding *f, u32 n);
 
 /* Worst first; the order of reports. */
 int finding_compare(const struct finding *a, const struct finding *b);

@@ -22,6 +22,7 @@ static struct fs_start start_1(const struct rec_file_op *op)
 	return (struct fs_start){
 		.dev = op->dir_dev, .ino = op->dir_ino, .path = op->dir_path,
 		.path_cut = op->flags & FOP_DIR_TRUNCATED,
+		.absolute = op->flags & FOP_DIR_ABSOLUTE,
 	};
 }
 
@@ -31,6 +32,7 @@ static struct fs_start start_2(const struct rec_file_op *op)
 		.dev = op->dir2_dev, .ino = op->dir2_ino,
 		.path = op->dir2_path,
 		.path_cut = op->flags & FOP_DIR_TRUNCATED,
+		.absolute = op->flags & FOP_DIR2_ABSOLUTE,
 	};
 }
 

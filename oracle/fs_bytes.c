@@ -81,6 +81,7 @@ static int inode_by_path(struct fs_model *m, const struct rec_file_op *op,
 	const struct fs_start dir = {
 		.dev = op->dir_dev, .ino = op->dir_ino, .path = op->dir_path,
 		.path_cut = op->flags & FOP_DIR_TRUNCATED,
+		.absolute = op->flags & FOP_DIR_ABSOLUTE,
 	};
 	struct fs_place p;
 	int err;

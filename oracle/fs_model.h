@@ -155,6 +155,8 @@ struct fs_start {
 	u64 ino;
 	const char *path;
 	bool path_cut;
+	bool absolute;	/* path is no path of this file system, but one from the
+			 * machine's root to a directory of another one */
 };
 
 /*

@@ -5,6 +5,10 @@
  * A walk is at a directory of the model, or outside of the file system, where
  * only the text of the path is known (out, normalised). It comes in again when
  * that text is the mount point. Symbolic links outside are not seen.
+ *
+ * A walk that starts outside, at or below the mount point, is on a file system
+ * mounted there. Where that one begins is not known, so when such a walk goes
+ * up and ends below the mount point, it may be in either: nothing is guessed.
  */
 #include "fs_model.h"
 
@@ -19,12 +23,17 @@ struct walk {
 	char out[PATH_MAX];	/* "" is the machine's root */
 	char *rest;		/* heap */
 	u32 links;
+	size_t start_len;	/* of out, of a walk that starts outside */
+	bool rose;		/* to above there */
+	bool covered;		/* ours is below another one, out of reach */
+	bool too_long;		/* out is not whole */
 };
 
 static void out_step(struct walk *w, const char *name)
 {
 	size_t len = strlen(w->out);
 	char *slash;
+	int n;
 
 	if (!strcmp(name, ".") || !*name)
 		return;
@@ -32,18 +41,39 @@ static void out_step(struct walk *w, const char *name)
 		slash = strrchr(w->out, '/');
 		if (slash)
 			*slash = 0;
+		w->rose |= strlen(w->out) < w->start_len;
 		return;
 	}
-	/* a text too long to be a mount point never leads inside */
-	snprintf(w->out + len, sizeof(w->out) - len, "/%s", name);
+	n = snprintf(w->out + len, sizeof(w->out) - len, "/%s", name);
+	if ((size_t)n >= sizeof(w->out) - len)
+		w->too_long = true;
+}
+
+static bool at_mount_point(const struct walk *w)
+{
+	const char *mp = w->m->mount_point;
+
+	return mp && !strcmp(*w->out ? w->out : "/", mp);
 }
 
 static void enter_if_mount_point(struct walk *w)
 {
-	const char *mp = w->m->mount_point;
-
-	if (!w->at && mp && !strcmp(*w->out ? w->out : "/", mp))
+	if (!w->at && !w->covered && at_mount_point(w))
 		w->at = w->m->root;
+}
+
+/* What a walk that ended outside comes to. */
+static int outside(const struct walk *w)
+{
+	const char *mp = w->m->mount_point;
+	size_t len = mp && strcmp(mp, "/") ? strlen(mp) : 0;
+
+	if (w->too_long)
+		return -ESTALE;
+	if (mp && w->rose && !w->covered && !strncmp(w->out, mp, len) &&
+	    w->out[len] == '/')
+		return -ESTALE;
+	return -EXDEV;
 }
 
 static int leave_by_dotdot(struct walk *w)
@@ -159,9 +189,22 @@ static int walk(struct walk *w, bool follow, struct fs_place *ret)
 			return err < 0 ? err : 0;
 	}
 	if (!w->at)
-		return -EXDEV;
+		return outside(w);
 	*ret = (struct fs_place){ .inode = w->at };
 	return 0;
+}
+
+/* At a directory of another file system, also where ours lies on its way. */
+static void start_outside(struct walk *w, const char *dir)
+{
+	_cleanup_free_ char *copy = xstrdup(dir);
+	char *save = NULL, *name;
+
+	for (name = strtok_r(copy, "/", &save); name;
+	     name = strtok_r(NULL, "/", &save))
+		out_step(w, name);
+	w->start_len = strlen(w->out);
+	w->covered = at_mount_point(w);
 }
 
 /* Where a relative path starts: sets at, or out. */
@@ -171,14 +214,14 @@ static int start_of(struct walk *w, const struct fs_start *from)
 	const struct fs_start root = { .root = true };
 	int err;
 
-	if (from->dev && w->m->fs_dev && from->dev != w->m->fs_dev) {
+	if (from->absolute) {
 		if (!from->path || from->path_cut)
-			return -EXDEV;
-		/* the directory's own mount is not known: taken as "/" */
-		free(w->rest);
-		w->rest = xstrdup(from->path);
+			return -ESTALE;
+		start_outside(w, from->path);
 		return 0;
 	}
+	if (from->dev && w->m->fs_dev && from->dev != w->m->fs_dev)
+		return -EXDEV;
 	w->at = fs_inode_by_ino(w->m, from->ino);
 	if (w->at)
 		return w->at->type == NODE_DIR ? 0 : -ESTALE;

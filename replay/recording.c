@@ -92,34 +92,45 @@ static u64 hash_seeded(const void *data, size_t len, u64 id)
 	return XXH3_64bits_withSeed(data, len, id);
 }
 
+static void put_le(u8 *p, u64 v, unsigned int bytes)
+{
+	for (unsigned int i = 0; i < bytes; i++)
+		p[i] = v >> (8 * i);
+}
+
+void frame_header_encode(u8 p[FRAME_HEADER_BYTES], u64 id,
+			 const struct frame_header *h)
+{
+	memcpy(p, frame_magic, sizeof(frame_magic));
+	put_le(p + 4, 0, 4);
+	put_le(p + 8, h->number, 8);
+	put_le(p + 16, h->raw_bytes, 4);
+	put_le(p + 20, h->zstd_bytes, 4);
+	put_le(p + 24, h->body_hash, 8);
+	put_le(p + 32, hash_seeded(p, FRAME_HEADER_BYTES - 8, id), 8);
+}
+
 int frame_encode(struct buf *out, void *zstd, int level, u64 id, u64 number,
 		 const void *raw, size_t raw_bytes)
 {
+	struct frame_header h = { .number = number, .raw_bytes = raw_bytes };
 	size_t bound = ZSTD_compressBound(raw_bytes), n;
-	struct buf head = { 0 };
 	size_t start = out->len;
+	u8 *body;
 
 	assert(raw_bytes >= RECORD_HEADER_BYTES && raw_bytes <= FRAME_RAW_MAX);
 	if (out->cap - start < FRAME_HEADER_BYTES + bound) {
 		out->cap = start + FRAME_HEADER_BYTES + bound;
 		out->data = xrealloc(out->data, out->cap);
 	}
-	n = ZSTD_compressCCtx(zstd, out->data + start + FRAME_HEADER_BYTES,
-			      bound, raw, raw_bytes, level);
+	body = out->data + start + FRAME_HEADER_BYTES;
+	n = ZSTD_compressCCtx(zstd, body, bound, raw, raw_bytes, level);
 	if (ZSTD_isError(n))
 		return -EIO;
-	buf_put(&head, frame_magic, sizeof(frame_magic));
-	buf_put_u32(&head, 0);
-	buf_put_u64(&head, number);
-	buf_put_u32(&head, raw_bytes);
-	buf_put_u32(&head, n);
-	buf_put_u64(&head, hash_seeded(out->data + start + FRAME_HEADER_BYTES,
-				       n, id));
-	buf_put_u64(&head, hash_seeded(head.data, head.len, id));
-	assert(head.len == FRAME_HEADER_BYTES);
-	memcpy(out->data + start, head.data, head.len);
+	h.zstd_bytes = n;
+	h.body_hash = hash_seeded(body, n, id);
+	frame_header_encode(out->data + start, id, &h);
 	out->len = start + FRAME_HEADER_BYTES + n;
-	buf_free(&head);
 	return 0;
 }
 

@@ -120,6 +120,12 @@ struct rec_page {
 	u64 file_offset; /* in bytes */
 };
 
+/* A part of data that does not lie in one piece. */
+struct rec_bytes {
+	const void *data;	/* NULL: zeroes */
+	u32 bytes;
+};
+
 struct rec_issue {
 	u8 op;		/* enum blk_op */
 	u32 flags;	/* enum blk_flag */
@@ -132,6 +138,9 @@ struct rec_issue {
 	struct rec_page *pages;	/* decoded: heap, free with rec_issue_done() */
 	const void *data;	/* sectors * 512 bytes, or NULL */
 	u32 data_bytes;
+	/* For writing, instead of data: data_bytes in parts. */
+	u32 n_parts;
+	const struct rec_bytes *parts;
 };
 
 struct rec_complete {
@@ -234,6 +243,8 @@ struct rec_file_op {
 	char *dir2_path, *path2;
 	const void *data;	/* of OP_WRITE: the first data_bytes of ret */
 	u32 data_bytes;
+	u32 n_parts;		/* as in rec_issue */
+	const struct rec_bytes *parts;
 	u32 n_stack;
 	u64 *stack;		/* user addresses, on request */
 };
@@ -288,10 +299,21 @@ struct rec_end {
 
 struct rec_writer;
 
+/*
+ * Frames are compressed and written by threads of the writer's own. A writer
+ * is used by one thread of the process that created it: a child forked later
+ * has the memory, but not the threads, and must not touch it, not even to free
+ * it.
+ */
 struct rec_writer_opts {
-	int level;		/* zstd; 0: the default, 3 */
+	int level;		/* zstd; 0: the default, 3. Frames that come
+				 * faster than they can be compressed get a
+				 * weaker one, or none */
 	u32 frame_bytes;	/* raw size a frame is closed at; 0: 1 MiB */
 	bool overwrite;
+	int threads;		/* that compress and write: 0: as many as
+				 * processors, at most 4; negative: none, each
+				 * call does it itself */
 };
 
 /*
@@ -307,7 +329,10 @@ int rec_create(const char *path, const char *head_json,
  * -EINVAL: the record contradicts itself (a write's pieces do not add up to
  * its length, a number was used before); it is not taken. -EMSGSIZE: larger
  * than a frame may be (256 MiB); not taken. Any other error is the file's; it
- * stays, and what had been written remains a whole, cut recording.
+ * stays, and what had been written remains a whole, cut recording. It may come
+ * from a later call than that which put the record it is about, at the latest
+ * from rec_flush() or rec_close(). Each waits when 64 MiB, or 64 frames, are on
+ * their way to the file.
  */
 int rec_put(struct rec_writer *w, const struct record *r);
 int rec_put_base(struct rec_writer *w, u32 dev, u64 offset, const void *data,
@@ -336,12 +361,17 @@ int rec_put_gap(struct rec_writer *w, u64 seq, u64 time_ns, u32 dev,
 int rec_put_base_image(struct rec_writer *w, u32 dev, int fd, u64 device_bytes,
 		       struct errmsg *em);
 
-/* Closes the frame under way and hands it to the file (no fsync). */
+/* Closes the frame under way; all that was put is in the file (no fsync) when
+ * it returns. */
 int rec_flush(struct rec_writer *w);
 u64 rec_writer_bytes(const struct rec_writer *w); /* in the file so far */
+/* So many bytes of records are at hand and still to be put: the more, the less
+ * time is spent on compression. Holds until the next call. */
+void rec_writer_backlog(struct rec_writer *w, u64 bytes);
 
 /* Writes END, closes the file and frees w. The totals are the writer's own
- * count. rec_abandon() frees without END, as a crash would. */
+ * count. rec_abandon() frees without END, as a crash would; closed frames do
+ * reach the file. */
 int rec_close(struct rec_writer *w, struct errmsg *em);
 void rec_abandon(struct rec_writer *w);
 

@@ -91,7 +91,8 @@ int rec_put_issue(struct rec_writer *w, u64 seq, u64 time_ns, u32 dev,
 			      .time_ns = time_ns };
 	struct buf *b;
 
-	if (!issue_ok(i))
+	if (!issue_ok(i) ||
+	    !record_parts_ok(i->parts, i->n_parts, i->data_bytes))
 		return -EINVAL;
 	b = record_begin(w, &hdr,
 			 49 + (u64)i->n_pages * PAGE_BYTES + i->data_bytes);
@@ -115,7 +116,7 @@ int rec_put_issue(struct rec_writer *w, u64 seq, u64 time_ns, u32 dev,
 		buf_put_u64(b, p->ino);
 		buf_put_u64(b, p->file_offset);
 	}
-	buf_put(b, i->data, i->data_bytes);
+	record_put_data(b, i->data, i->data_bytes, i->parts, i->n_parts);
 	return record_end(w);
 }
 
@@ -297,7 +298,8 @@ int rec_put_file_op(struct rec_writer *w, u64 seq, u64 time_ns, u32 dev,
 	u32 data_bytes = data_of_ret(op);
 	struct buf *b;
 
-	if (!op->op || op->op >= OP_MAX)
+	if (!op->op || op->op >= OP_MAX ||
+	    !record_parts_ok(op->parts, op->n_parts, op->data_bytes))
 		return -EINVAL;
 	b = record_begin(w, &hdr, 200 + (u64)op->n_stack * 8 + data_bytes);
 	if (!b)
@@ -312,7 +314,7 @@ int rec_put_file_op(struct rec_writer *w, u64 seq, u64 time_ns, u32 dev,
 	for (u32 i = 0; i < op->n_stack; i++)
 		buf_put_u64(b, op->stack[i]);
 	buf_put_u32(b, data_bytes);
-	buf_put(b, op->data, data_bytes);
+	record_put_data(b, op->data, data_bytes, op->parts, op->n_parts);
 	return record_end(w);
 }
 

@@ -31,6 +31,8 @@ void preamble_encode(struct buf *out, u64 id);
  * -EUCLEAN: its checksum is wrong. */
 int preamble_decode(const u8 p[PREAMBLE_BYTES], u64 *ret_id);
 
+void frame_header_encode(u8 p[FRAME_HEADER_BYTES], u64 id,
+			 const struct frame_header *h);
 /* Appends a whole frame of raw records. zstd is a ZSTD_CCtx. */
 int frame_encode(struct buf *out, void *zstd, int level, u64 id, u64 number,
 		 const void *raw, size_t raw_bytes);
@@ -50,6 +52,15 @@ void record_decode(struct cursor *c, struct record *ret);
 /* Does a record of this type take part in the order of numbers? */
 bool rec_is_event(u16 type);
 
+/* ---- frame_stored.c ------------------------------------------------------ */
+
+/* Appends all of a frame of raw records but the records. */
+void stored_encode(struct buf *out, u64 id, u64 number, const void *raw,
+		   size_t raw_bytes);
+/* Writes the frame that is in out alone, and its records. */
+int stored_write(int fd, const struct buf *out, const void *raw,
+		 size_t raw_bytes);
+
 /* ---- recording_codec.c --------------------------------------------------- */
 
 /* bad when r is not of this type. */
@@ -65,6 +76,11 @@ struct cursor record_body(const struct record *r, u16 type);
 struct buf *record_begin(struct rec_writer *w, const struct record *hdr,
 			 u64 body_bytes_about);
 int record_end(struct rec_writer *w);
+/* Do the parts, if there are any, add up to data_bytes? */
+bool record_parts_ok(const struct rec_bytes *parts, u32 n, u32 data_bytes);
+/* Appends the first bytes of data, or of its parts if there are any. */
+void record_put_data(struct buf *b, const void *data, u32 bytes,
+		     const struct rec_bytes *parts, u32 n_parts);
 /* A GAP is on its way; for the totals. */
 void writer_count_gap(struct rec_writer *w, const struct rec_gap *g);
 

@@ -3,10 +3,11 @@
  * Writing a recording. Layout: recording.c.
  *
  * Invariants:
- *  1. The file holds whole frames only, between calls. A frame is one write();
- *     when it fails, the file is cut back to the frame before.
- *  2. The first failure stays: each later call returns it, and END is not
- *     written, so the recording says of itself that it was cut.
+ *  1. Frames reach the file by way of a queue (frame_queue.c), whole and in
+ *     order. When one fails, the file is cut back to the frame before.
+ *  2. The first failure stays: each call that comes to know of it returns it,
+ *     and each one after that, at the latest rec_flush() and rec_close(). END
+ *     is not written then, so the recording says of itself that it was cut.
  *  3. w->raw holds whole records between calls, fewer bytes than frame_bytes.
  */
 #include <assert.h>
@@ -16,8 +17,8 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zstd.h>
 
+#include "frame_queue.h"
 #include "recording_layout.h"
 
 #define DEFAULT_LEVEL 3
@@ -25,72 +26,70 @@
 struct rec_writer {
 	int fd;
 	char *path;
-	int level;
 	u32 frame_bytes;
-	ZSTD_CCtx *zstd;
-	u64 id;
-	u64 next_frame;
-	u64 file_bytes;
+	struct frame_queue *queue;
 	u64 last_seq;
 	struct rec_end totals;
 	struct buf raw;		/* records of the frame under way */
-	struct buf out;
 	size_t start;		/* of the record under way in raw */
 	struct record hdr;	/* its header */
-	int error;
+	int error;		/* of the queue, once it is known */
 };
 
 static void writer_free(struct rec_writer *w)
 {
+	frame_queue_free(w->queue);
 	if (w->fd >= 0)
 		close(w->fd);
-	ZSTD_freeCCtx(w->zstd);
 	buf_free(&w->raw);
-	buf_free(&w->out);
 	free(w->path);
 	free(w);
 }
 
-static int write_out(struct rec_writer *w)
+/* Room for bytes in all. An empty buffer has nothing to be moved. */
+static void buf_reserve(struct buf *b, size_t bytes)
 {
-	int err = write_full(w->fd, w->out.data, w->out.len);
-
-	if (err < 0) {
-		(void)!ftruncate(w->fd, w->file_bytes);
-		w->error = err;
-		return err;
-	}
-	w->file_bytes += w->out.len;
-	return 0;
+	if (b->cap >= bytes)
+		return;
+	if (!b->len)
+		buf_free(b);
+	b->cap = bytes + bytes / 4;
+	b->data = xrealloc(b->data, b->cap);
 }
 
-/* Writes the first bytes of raw as a frame; what follows moves up. */
+/* Hands the first bytes of raw over as a frame; what follows moves up. */
 static int close_frame(struct rec_writer *w, size_t bytes)
 {
-	int err;
+	struct buf tail = { 0 };
 
-	buf_reset(&w->out);
-	err = frame_encode(&w->out, w->zstd, w->level, w->id, w->next_frame,
-			   w->raw.data, bytes);
-	if (err < 0)
-		return w->error = err;
-	err = write_out(w);
-	if (err < 0)
-		return err;
-	w->next_frame++;
-	memmove(w->raw.data, w->raw.data + bytes, w->raw.len - bytes);
-	w->raw.len -= bytes;
-	return 0;
+	buf_put(&tail, w->raw.data + bytes, w->raw.len - bytes);
+	w->raw.len = bytes;
+	w->error = frame_queue_put(w->queue, &w->raw);
+	if (!w->error)
+		buf_put(&w->raw, tail.data, tail.len);
+	buf_free(&tail);
+	return w->error;
 }
 
 struct buf *record_begin(struct rec_writer *w, const struct record *hdr,
 			 u64 body_bytes_about)
 {
+	u64 bytes = RECORD_HEADER_BYTES + body_bytes_about;
+
 	w->hdr = *hdr;
 	w->hdr.body_bytes = 0;
 	w->start = w->raw.len;
+	if (!w->error)
+		w->error = frame_queue_error(w->queue);
 	if (w->error || body_bytes_about > RECORD_BODY_MAX)
 		return NULL;
+	/* So that it need not be moved when it is there. */
+	if (w->start && w->start + bytes > w->frame_bytes) {
+		if (close_frame(w, w->start) < 0)
+			return NULL;
+		w->start = 0;
+	}
+	buf_reserve(&w->raw, MAX(w->start + bytes, w->frame_bytes));
 	record_header_encode(&w->raw, &w->hdr);
 	return &w->raw;
 }
@@ -135,6 +134,40 @@ int record_end(struct rec_writer *w)
 	return w->raw.len >= w->frame_bytes ? close_frame(w, w->raw.len) : 0;
 }
 
+bool record_parts_ok(const struct rec_bytes *parts, u32 n, u32 data_bytes)
+{
+	u64 sum = 0;
+
+	for (u32 k = 0; k < n; k++)
+		sum += parts[k].bytes;
+	return !n || sum == data_bytes;
+}
+
+static void put_zeroes(struct buf *b, u32 bytes)
+{
+	static const u8 zeroes[4096];
+
+	for (; bytes > sizeof(zeroes); bytes -= sizeof(zeroes))
+		buf_put(b, zeroes, sizeof(zeroes));
+	buf_put(b, zeroes, bytes);
+}
+
+void record_put_data(struct buf *b, const void *data, u32 bytes,
+		     const struct rec_bytes *parts, u32 n_parts)
+{
+	if (!n_parts)
+		buf_put(b, data, bytes);
+	for (; n_parts && bytes; parts++, n_parts--) {
+		u32 len = MIN(parts->bytes, bytes);
+
+		if (parts->data)
+			buf_put(b, parts->data, len);
+		else
+			put_zeroes(b, len);
+		bytes -= len;
+	}
+}
+
 void writer_count_gap(struct rec_writer *w, const struct rec_gap *g)
 {
 	w->totals.gaps++;
@@ -163,14 +196,21 @@ int rec_put(struct rec_writer *w, const struct record *r)
 
 int rec_flush(struct rec_writer *w)
 {
-	if (w->error)
-		return w->error;
-	return w->raw.len ? close_frame(w, w->raw.len) : 0;
+	if (!w->error && w->raw.len)
+		close_frame(w, w->raw.len);
+	if (!w->error)
+		w->error = frame_queue_wait(w->queue);
+	return w->error;
+}
+
+void rec_writer_backlog(struct rec_writer *w, u64 bytes)
+{
+	frame_queue_backlog(w->queue, MIN(bytes, (u64)FRAME_QUEUE_BYTES));
 }
 
 u64 rec_writer_bytes(const struct rec_writer *w)
 {
-	return w->file_bytes;
+	return frame_queue_file_bytes(w->queue);
 }
 
 /*
@@ -214,6 +254,25 @@ static int open_output(const char *path, bool overwrite, bool *ret_created,
 	return fd;
 }
 
+/* The preamble, and behind it a queue for frames. */
+static int start_file(struct rec_writer *w, const struct rec_writer_opts *opts)
+{
+	struct frame_queue_opts q = {
+		.fd = w->fd,
+		.level = opts->level ?: DEFAULT_LEVEL,
+		.threads = opts->threads,
+	};
+	_cleanup_buf_ struct buf out = { 0 };
+	int err;
+
+	if (getrandom(&q.id, sizeof(q.id), 0) != sizeof(q.id))
+		return -EIO;
+	preamble_encode(&out, q.id);
+	q.file_bytes = out.len;
+	err = write_full(w->fd, out.data, out.len);
+	return err < 0 ? err : frame_queue_new(&q, &w->queue);
+}
+
 static int put_head(struct rec_writer *w, const char *json)
 {
 	struct record hdr = { .type = REC_HEAD };
@@ -221,10 +280,6 @@ static int put_head(struct rec_writer *w, const char *json)
 	struct buf *b;
 	int err;
 
-	preamble_encode(&w->out, w->id);
-	err = write_out(w);
-	if (err < 0)
-		return err;
 	b = record_begin(w, &hdr, len);
 	if (b)
 		buf_put(b, json, len);
@@ -248,15 +303,10 @@ int rec_create(const char *path, const char *head_json,
 	w = xzalloc(sizeof(*w));
 	w->fd = err;
 	w->path = xstrdup(path);
-	w->level = opts->level ?: DEFAULT_LEVEL;
 	w->frame_bytes = opts->frame_bytes ?: FRAME_RAW_TARGET;
 	w->frame_bytes = MIN(w->frame_bytes, FRAME_RAW_MAX);
-	w->zstd = ZSTD_createCCtx();
-	if (!w->zstd)
-		err = -ENOMEM;
-	else if (getrandom(&w->id, sizeof(w->id), 0) != sizeof(w->id))
-		err = -EIO;
-	else
+	err = start_file(w, opts);
+	if (!err)
 		err = put_head(w, head_json);
 	if (err < 0) {
 		errmsg_set(em, err, "writing the head of %s", path);
@@ -291,14 +341,17 @@ static int put_end(struct rec_writer *w)
 int rec_close(struct rec_writer *w, struct errmsg *em)
 {
 	int err = put_end(w);
+	u64 whole = rec_writer_bytes(w);
 
+	frame_queue_free(w->queue);
+	w->queue = NULL;
 	if (close(w->fd) < 0 && err == 0)
 		err = -errno;
 	w->fd = -1;
 	if (err < 0)
 		errmsg_set(em, err, "writing the recording %s; it is whole up "
 			   "to byte %llu", w->path,
-			   (unsigned long long)w->file_bytes);
+			   (unsigned long long)whole);
 	writer_free(w);
 	return err;
 }

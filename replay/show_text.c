@@ -175,7 +175,7 @@ static void put_open_flags(FILE *out, u32 flags)
 }
 
 static void put_path(FILE *out, const char *path, bool unreadable,
-		     const char *dir)
+		     const char *dir, bool absolute)
 {
 	if (unreadable)
 		fputs("<unreadable>", out);
@@ -185,6 +185,11 @@ static void put_path(FILE *out, const char *path, bool unreadable,
 		put_quoted(out, path);
 	if (!dir || (path && path[0] == '/'))
 		return;
+	if (absolute) {
+		fputs(" in ", out);
+		put_quoted(out, dir);
+		return;
+	}
 	fputs(" in </", out);
 	print_safe(out, dir[0] == '/' ? dir + 1 : dir);
 	putc('>', out);
@@ -192,14 +197,15 @@ static void put_path(FILE *out, const char *path, bool unreadable,
 
 static void put_path1(FILE *out, const struct rec_file_op *op)
 {
-	put_path(out, op->path, op->flags & FOP_PATH_UNREADABLE, op->dir_path);
+	put_path(out, op->path, op->flags & FOP_PATH_UNREADABLE, op->dir_path,
+		 op->flags & FOP_DIR_ABSOLUTE);
 }
 
 static void put_path2(FILE *out, const struct rec_file_op *op)
 {
 	fputs(", ", out);
 	put_path(out, op->path2, op->flags & FOP_PATH2_UNREADABLE,
-		 op->dir2_path);
+		 op->dir2_path, op->flags & FOP_DIR2_ABSOLUTE);
 }
 
 /* The file behind a descriptor: 3</data>. */
@@ -269,7 +275,8 @@ static void put_args(FILE *out, const struct rec_file_op *op)
 			fprintf(out, ", 0x%x", op->mode);
 		return;
 	case OP_SYMLINK:
-		put_path(out, op->path, op->flags & FOP_PATH_UNREADABLE, NULL);
+		put_path(out, op->path, op->flags & FOP_PATH_UNREADABLE, NULL,
+			 false);
 		put_path2(out, op);
 		return;
 	case OP_UNLINK:

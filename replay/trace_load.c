@@ -151,28 +151,50 @@ static void load_file_system(struct load *l)
 	}
 }
 
+/* The operation's path from the process's root; NULL: not known, or not
+ * written as the kernel would. */
+static char *path_from_root(const struct rec_file_op *op)
+{
+	const char *dir = op->path[0] == '/' ? "" : op->dir_path;
+	char *path;
+
+	if (op->path[0] != '/' &&
+	    (!dir || !(op->flags & FOP_DIR_ABSOLUTE) ||
+	     op->flags & FOP_DIR_TRUNCATED))
+		return NULL;
+	path = xasprintf("%s%s%s", dir,
+			 op->path[0] == '/' || !strcmp(dir, "/") ? "" : "/",
+			 op->path);
+	if (strstr(path, "//") || strstr(path, "/./") || strstr(path, "/../")) {
+		free(path);
+		return NULL;
+	}
+	return path;
+}
+
 /*
  * A file system that was not mounted yet when recording began has no mount
- * point in HEAD. A file that was opened by an absolute path tells it: its path
- * from the file system's root is the end of that path.
+ * point in HEAD. A file that was opened by an absolute path, or from outside,
+ * tells it: its path from the file system's root is the end of that path.
  */
 static void find_mount_point(struct trace *t)
 {
 	for (u32 i = 0; i < t->n_ops && !t->mount_point; i++) {
 		const struct rec_file_op *op = &t->ops[i].op;
+		_cleanup_free_ char *path = NULL;
 		size_t all, inner;
 
 		if (op->op != OP_OPEN || op->ret < 0 ||
 		    t->ops[i].dev != t->fs_dev || !op->path || !op->file_path)
 			continue;
-		all = strlen(op->path);
+		path = path_from_root(op);
+		all = path ? strlen(path) : 0;
 		inner = strlen(op->file_path);
-		if (op->path[0] == '/' && inner && all > inner + 1 &&
-		    op->path[all - inner - 1] == '/' &&
-		    !strcmp(op->path + all - inner, op->file_path))
+		if (inner && all > inner + 1 && path[all - inner - 1] == '/' &&
+		    !strcmp(path + all - inner, op->file_path))
 			t->mount_point = xasprintf("%.*s",
 						   (int)(all - inner - 1),
-						   op->path);
+						   path);
 	}
 }
 

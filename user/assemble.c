@@ -20,37 +20,30 @@ void parts_reset(struct parts *p)
 {
 	struct parts keep = {
 		.event = p->event,
-		.data = p->data,
+		.payload = p->payload,
 		.paths = p->paths,
 		.pages = p->pages,
 		.cap_pages = p->cap_pages,
 	};
 
 	buf_reset(&keep.event);
-	buf_reset(&keep.data);
 	buf_reset(&keep.paths);
-	/* One huge request must not pin its memory for ever. */
-	if (keep.data.cap > 4U << 20)
-		buf_free(&keep.data);
+	payload_reset(&keep.payload);
 	*p = keep;
 }
 
 void parts_free(struct parts *p)
 {
 	buf_free(&p->event);
-	buf_free(&p->data);
+	payload_free(&p->payload);
 	buf_free(&p->paths);
 	free(p->pages);
 	free(p);
 }
 
-static void data_grow(struct parts *p, u64 bytes)
+void parts_keep(struct parts *p)
 {
-	static const u8 zeroes[4096];
-
-	while (p->data.len < bytes)
-		buf_put(&p->data, zeroes,
-			MIN(sizeof(zeroes), bytes - p->data.len));
+	payload_keep(&p->payload);
 }
 
 /* A page entry; it extends the last one where it simply goes on. */
@@ -105,7 +98,8 @@ static int add_page(struct parts *p, const struct ev_page *e, size_t bytes)
 	if (bytes < sizeof(*e) || e->len > EV_PIECE_BYTES ||
 	    (has_data && !(e->flags & EV_PAGE_UNREADABLE) &&
 	     bytes - sizeof(*e) < e->len) ||
-	    (u64)e->offset + e->len > DATA_MAX || e->offset < p->data.len)
+	    (u64)e->offset + e->len > DATA_MAX ||
+	    e->offset < p->payload.end)
 		return -EBADMSG;
 	if (e->flags & EV_PAGE_BLOCKDEV)
 		page.flags |= PAGE_BLOCKDEV;
@@ -115,7 +109,7 @@ static int add_page(struct parts *p, const struct ev_page *e, size_t bytes)
 		page.flags |= PAGE_UNREADABLE;
 		p->unreadable += e->len;
 	}
-	if (e->offset > p->data.len && !p->no_payload)
+	if (e->offset > p->payload.end && !p->no_payload)
 		page_hole(p, e->offset);
 	page_add(p, &page);
 	p->data_have += e->len;
@@ -123,11 +117,8 @@ static int add_page(struct parts *p, const struct ev_page *e, size_t bytes)
 		p->no_payload = true;
 		return 0;
 	}
-	data_grow(p, e->offset);
-	if (e->flags & EV_PAGE_UNREADABLE)
-		data_grow(p, (u64)e->offset + e->len);
-	else
-		buf_put(&p->data, e->data, e->len);
+	payload_put(&p->payload, e->offset, e->len,
+		    e->flags & EV_PAGE_UNREADABLE ? NULL : e->data);
 	return 0;
 }
 
@@ -135,13 +126,10 @@ static int add_data(struct parts *p, const struct ev_data *e, size_t bytes)
 {
 	if (bytes < sizeof(*e) || e->len > EV_PIECE_BYTES ||
 	    (!e->unreadable && bytes - sizeof(*e) < e->len) ||
-	    e->offset > DATA_MAX || e->offset < p->data.len)
+	    e->offset > DATA_MAX || e->offset < p->payload.end)
 		return -EBADMSG;
-	data_grow(p, e->offset);
-	if (e->unreadable)
-		data_grow(p, e->offset + e->len);
-	else
-		buf_put(&p->data, e->data, e->len);
+	payload_put(&p->payload, e->offset, e->len,
+		    e->unreadable ? NULL : e->data);
 	p->data_have += e->len;
 	return 0;
 }
@@ -217,9 +205,8 @@ void parts_issue(struct parts *p, const struct kernel_info *k,
 		i.n_pages = p->n_pages;
 	}
 	if (p->data_have && !p->no_payload) {
-		data_grow(p, bytes);
-		i.data = p->data.data;
 		i.data_bytes = bytes;
+		i.parts = payload_parts(&p->payload, bytes, &i.n_parts);
 	}
 out:
 	*ret = i;
@@ -268,9 +255,32 @@ static void take_stack(const struct ev_path *e, struct rec_file_op *op)
 	op->n_stack = n;
 }
 
+/* A directory's path; an absolute one begins so only if it is all there. */
+static void take_dir(const struct ev_path *e, struct rec_file_op *op,
+		     char **dst)
+{
+	u32 absolute = e->kind == EV_PATH_DIR  ? FOP_DIR_ABSOLUTE :
+		       e->kind == EV_PATH_DIR2 ? FOP_DIR2_ABSOLUTE :
+						 0;
+	char *path;
+	bool whole;
+
+	if (*dst)
+		return;
+	path = join_components(e->text, e->len, &whole);
+	if (e->flags || !whole)
+		op->flags |= FOP_DIR_TRUNCATED;
+	else if (op->flags & absolute)
+		*dst = xasprintf("/%s", path);
+	if (*dst)
+		free(path);
+	else
+		*dst = path;
+}
+
 static void take_path(const struct ev_path *e, struct rec_file_op *op)
 {
-	bool broken = e->flags != 0, whole;
+	bool broken = e->flags != 0;
 	char **dst;
 
 	switch (e->kind) {
@@ -285,16 +295,13 @@ static void take_path(const struct ev_path *e, struct rec_file_op *op)
 			*dst = strndup(e->text, e->len);
 		return;
 	case EV_PATH_DIR:
+		take_dir(e, op, &op->dir_path);
+		return;
 	case EV_PATH_DIR2:
+		take_dir(e, op, &op->dir2_path);
+		return;
 	case EV_PATH_FILE:
-		dst = e->kind == EV_PATH_DIR  ? &op->dir_path :
-		      e->kind == EV_PATH_DIR2 ? &op->dir2_path :
-						&op->file_path;
-		if (*dst)
-			return;
-		*dst = join_components(e->text, e->len, &whole);
-		if (broken || !whole)
-			op->flags |= FOP_DIR_TRUNCATED;
+		take_dir(e, op, &op->file_path);
 		return;
 	case EV_PATH_STACK:
 		take_stack(e, op);
@@ -356,13 +363,14 @@ void parts_file_op(struct parts *p, struct rec_file_op *ret,
 		op.flags |= FOP_DATA_UNREADABLE;
 	if (e->paths_lost)
 		op.flags |= FOP_PATH_UNREADABLE | FOP_PATH2_UNREADABLE;
-	if (e->op == OP_WRITE && e->ret > 0 && p->data.len) {
+	if (e->op == OP_WRITE && e->ret > 0 && p->payload.end) {
 		/* What was lost at the end is zeroes up to what came whole. */
 		u64 whole = (u64)e->ret - MIN((u64)e->ret, e->data_too_large);
 
-		data_grow(p, MIN(whole, DATA_MAX));
-		op.data = p->data.data;
-		op.data_bytes = MIN((u64)e->ret, p->data.len);
+		whole = MAX(p->payload.end, MIN(whole, DATA_MAX));
+		op.data_bytes = MIN((u64)e->ret, whole);
+		op.parts = payload_parts(&p->payload, op.data_bytes,
+					 &op.n_parts);
 	}
 	*ret = op;
 	*ret_loss = loss;

@@ -11,11 +11,12 @@
 #include "../bpf/event.h"
 #include "../replay/recording.h"
 #include "kernel_info.h"
+#include "payload.h"
 
 struct parts {
 	struct buf event;	/* struct ev_hdr and what follows; empty: has
 				 * not come yet */
-	struct buf data;	/* pieces at their offsets, holes are zeroes */
+	struct payload payload;
 	u64 data_have;		/* bytes of them that came */
 	u64 unreadable;		/* bytes of them that could not be read */
 	bool no_payload;	/* pieces told their owner only */
@@ -30,15 +31,17 @@ struct parts {
 	struct parts *next_free;
 };
 
-/* Empties it, memory kept. */
+/* Empties it, its lists are kept. */
 void parts_reset(struct parts *p);
 void parts_free(struct parts *p);
 
 /*
  * Takes one record from the ring. 1: the event itself has come, 0: a piece,
- * -EBADMSG: it is not what its type says.
+ * -EBADMSG: it is not what its type says. The data of pieces stays in the ring
+ * until parts_keep(), which must come before it is released.
  */
 int parts_add(struct parts *p, const void *record, size_t bytes);
+void parts_keep(struct parts *p);
 
 /* What was lost of an event that is otherwise there. */
 struct parts_loss {
@@ -48,10 +51,10 @@ struct parts_loss {
 	u32 paths;		/* names of an operation */
 };
 
-/* The block request; i's pages and data point into p. */
+/* The block request; i's pages and parts point into p. */
 void parts_issue(struct parts *p, const struct kernel_info *k,
 		 struct rec_issue *ret, struct parts_loss *ret_loss);
-/* The operation; its data points into p, its strings are the caller's:
+/* The operation; its parts point into p, its strings are the caller's:
  * rec_file_op_done(). */
 void parts_file_op(struct parts *p, struct rec_file_op *ret,
 		   struct parts_loss *ret_loss);

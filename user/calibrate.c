@@ -45,10 +45,17 @@ static void on_issue(void *ctx, const struct rec_issue *i)
 	struct proof *p = ctx;
 	u64 at = i->sector << SECTOR_SHIFT;
 
-	if (!i->data || at > sizeof(p->seen) ||
-	    i->data_bytes > sizeof(p->seen) - at)
+	if (at > sizeof(p->seen) || i->data_bytes > sizeof(p->seen) - at)
 		return;
-	memcpy(p->seen + at, i->data, i->data_bytes);
+	for (u32 n = 0; n < i->n_parts; n++) {
+		const struct rec_bytes *part = &i->parts[n];
+
+		if (part->data)
+			memcpy(p->seen + at, part->data, part->bytes);
+		else
+			memset(p->seen + at, 0, part->bytes);
+		at += part->bytes;
+	}
 	p->bytes += i->data_bytes;
 }
 

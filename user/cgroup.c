@@ -12,26 +12,7 @@
 #define FREEZE_TIMEOUT_NS (2 * 1000000000ULL)
 #define EMPTY_TIMEOUT_NS  (5 * 1000000000ULL)
 
-/* Where a cgroup v2 hierarchy is mounted; heap, NULL: nowhere. */
-static char *find_mount(void)
-{
-	_cleanup_fclose_ FILE *f = fopen("/proc/self/mountinfo", "re");
-	_cleanup_free_ char *line = NULL;
-	size_t cap = 0;
-	char path[512], root[512];
-
-	while (f && getline(&line, &cap, f) > 0) {
-		const char *type = strstr(line, " - ");
-
-		if (!type || strncmp(type, " - cgroup2 ", 11))
-			continue;
-		if (sscanf(line, "%*s %*s %*s %511s %511s", root, path) == 2)
-			return xstrdup(path);
-	}
-	return NULL;
-}
-
-/* Our own place in the hierarchy, "/..."; heap. */
+/* Our own place in the hierarchy, "/..." as our namespace has it; heap. */
 static char *own_cgroup(void)
 {
 	_cleanup_fclose_ FILE *f = fopen("/proc/self/cgroup", "re");
@@ -42,6 +23,57 @@ static char *own_cgroup(void)
 		line[strcspn(line, "\n")] = 0;
 		if (!strncmp(line, "0::", 3))
 			return xstrdup(line + 3);
+	}
+	return NULL;
+}
+
+/* What follows root in path; NULL: path is not below root. */
+static const char *below(const char *path, const char *root)
+{
+	size_t n = strcmp(root, "/") ? strlen(root) : 0;
+
+	if (strncmp(path, root, n) || (path[n] && path[n] != '/'))
+		return NULL;
+	return strcmp(path + n, "/") ? path + n : "";
+}
+
+/* mountinfo writes blanks and the like as \040. */
+static void unescape(char *text)
+{
+	char *to = text;
+	unsigned int c;
+
+	while (*text) {
+		if (*text == '\\' && sscanf(text + 1, "%3o", &c) == 1) {
+			*to++ = c;
+			text += 4;
+		} else {
+			*to++ = *text++;
+		}
+	}
+	*to = 0;
+}
+
+/* Where our own cgroup is seen, in any mount of the hierarchy; heap, NULL:
+ * nowhere. A mount may show a part of it only (containers). */
+static char *find_own(const char *own)
+{
+	_cleanup_fclose_ FILE *f = fopen("/proc/self/mountinfo", "re");
+	_cleanup_free_ char *line = NULL;
+	size_t cap = 0;
+	char path[4096], root[4096];
+
+	while (f && getline(&line, &cap, f) > 0) {
+		const char *type = strstr(line, " - "), *rest;
+
+		if (!type || strncmp(type, " - cgroup2 ", 11) ||
+		    sscanf(line, "%*s %*s %*s %4095s %4095s", root, path) != 2)
+			continue;
+		unescape(root);
+		unescape(path);
+		rest = below(own, root);
+		if (rest)
+			return xasprintf("%s%s", path, rest);
 	}
 	return NULL;
 }
@@ -85,36 +117,53 @@ static int read_id(struct cgroup *g, struct errmsg *em)
 	return 0;
 }
 
+static int make_in(struct cgroup *g, const char *place)
+{
+	g->path = xasprintf("%s/blkbox-%d-%llx", place, getpid(),
+			    (unsigned long long)now_ns());
+	if (mkdir(g->path, 0755) == 0)
+		return 0;
+	free(g->path);
+	g->path = NULL;
+	return -errno;
+}
+
+/* Where our cgroup is not seen, or may not be written to. */
+static int make_in_private(struct cgroup *g, const char *mount_point,
+			   const char *own, struct errmsg *em)
+{
+	_cleanup_free_ char *place = xasprintf("%s%s", mount_point, own);
+	int err;
+
+	if (mkdir(mount_point, 0700) < 0 && errno != EEXIST)
+		return errmsg_set(em, errno, "creating %s", mount_point);
+	if (mount("blkbox", mount_point, "cgroup2",
+		  MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+		return errmsg_set(em, errno, "mounting a cgroup v2 hierarchy");
+	err = make_in(g, place);
+	return err < 0 ? errmsg_set(em, err, "creating a cgroup in %s",
+				    place) : 0;
+}
+
 int cgroup_new(const char *private_mount, struct cgroup *ret,
 	       struct errmsg *em)
 {
 	struct cgroup g = { .dir_fd = -1, .procs_fd = -1, .threads_fd = -1,
 			    .freeze_fd = -1, .events_fd = -1 };
-	_cleanup_free_ char *top = find_mount();
-	_cleanup_free_ char *own = own_cgroup();
+	_cleanup_free_ char *own = own_cgroup(), *place = NULL;
 	int err;
 
-	if (!top) {
-		top = xstrdup(private_mount);
-		if (mkdir(top, 0700) < 0 && errno != EEXIST)
-			return errmsg_set(em, errno, "creating %s", top);
-		if (mount("blkbox", top, "cgroup2",
-			  MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
-			return errmsg_set(em, errno,
-					  "mounting a cgroup v2 hierarchy");
-	}
 	if (!own)
 		return errmsg_set(em, ENOENT,
 				  "this kernel has no cgroup v2; looking up"
 				  " our place in it");
-	g.path = xasprintf("%s%s/blkbox-%d-%llx", top,
-			   strcmp(own, "/") ? own : "", getpid(),
-			   (unsigned long long)now_ns());
-	if (mkdir(g.path, 0755) < 0) {
-		err = errmsg_set(em, errno, "creating cgroup %s", g.path);
-		free(g.path);
+	place = find_own(own);
+	err = place ? make_in(&g, place) : -ENOENT;
+	if (err < 0)
+		err = make_in_private(&g, private_mount,
+				      below(own, "/") ?: "", em);
+	if (err < 0)
 		return err;
-	}
 	g.dir_fd = open(g.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	err = g.dir_fd < 0 ? errmsg_set(em, errno, "opening %s", g.path) :
 			     open_files(&g, em);

@@ -46,6 +46,8 @@ const char *amplify_name(enum amplify a)
 static void __attribute__((noreturn))
 program(const struct check_run_opts *o, int wait_fd)
 {
+	const bool has_dir = strchr(o->argv[0], '/');
+	char *from_here = has_dir ? realpath(o->argv[0], NULL) : NULL;
 	int null = open("/dev/null", O_RDWR);
 	sigset_t none;
 	char byte;
@@ -64,8 +66,12 @@ program(const struct check_run_opts *o, int wait_fd)
 	}
 	for (char *const *e = o->env; e && *e; e++)
 		putenv(*e);
+	/* As it was typed it is looked for where it runs, ... */
 	if (chdir(o->scratch->mount_point) == 0)
 		execvp(o->argv[0], o->argv);
+	/* ... and then where it was typed. */
+	if (errno == ENOENT && from_here)
+		execv(from_here, o->argv);
 	dprintf(STDERR_FILENO, "blkbox check: running %s: %s\n", o->argv[0],
 		strerror(errno));
 	_exit(127);
@@ -179,6 +185,7 @@ static int run_program(struct run *r, struct check_run_result *res,
 		err = stopper_exits(&r->stopper, em);
 		if (err < 0)
 			return err;
+		stopper_unstick(&r->stopper);
 	}
 	r->pid = 0;
 	/* The end of the program is the end of what it started. */
@@ -326,6 +333,7 @@ int check_run(const struct check_run_opts *opts, struct check_run_result *ret,
 				      .take_states = !opts->trace_states,
 				      .fs_dev = r.disk.fs_dev,
 				      .store = store_new() };
+	stopper_init(&r.stopper);
 	if (!err)
 		err = prepare_program(&r, em);
 	if (!err)

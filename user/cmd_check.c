@@ -60,7 +60,7 @@ static char *recording_name(const struct check *c, enum amplify a)
 static int prepare(struct check *c, struct errmsg *em)
 {
 	_cleanup_free_ char *private_cgroup = NULL;
-	const char *tmp = getenv("TMPDIR");
+	_cleanup_free_ char *tmp = scratch_tmp_dir();
 	int err;
 
 	if (geteuid() != 0)
@@ -82,8 +82,7 @@ static int prepare(struct check *c, struct errmsg *em)
 	if (err < 0)
 		return err;
 	if (!c->output) {
-		c->dir = xasprintf("%s/blkbox-check-XXXXXX",
-				   tmp && *tmp == '/' ? tmp : "/tmp");
+		c->dir = xasprintf("%s/blkbox-check-XXXXXX", tmp);
 		if (!mkdtemp(c->dir))
 			return errmsg_set(em, errno, "creating %s", c->dir);
 	}
@@ -177,9 +176,14 @@ static int all_runs(struct check *c, struct errmsg *em)
 
 		if (!c->run_amplified[a])
 			continue;
-		if (interrupted)
-			return errmsg_set(em, EINTR, "checking");
-		err = one_run(c, a, first, c->for_ns / left, em);
+		err = interrupted ? errmsg_set(em, EINTR, "checking") :
+				    one_run(c, a, first, c->for_ns / left, em);
+		if (err < 0 && interrupted && !first) {
+			/* what was judged until then counts */
+			explore_incomplete(&c->result, "it was interrupted"
+					   " before all runs were judged");
+			return 0;
+		}
 		if (err < 0)
 			return err;
 		first = false;
@@ -258,6 +262,19 @@ static void clean_up(struct check *c)
 		janitor_finish(&c->janitor);
 }
 
+/* What our parent had us ignore (nohup) stays ignored. */
+static void handle_signals(void)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+	const struct sigaction sa = { .sa_handler = on_signal };
+	struct sigaction was;
+
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
+		if (sigaction(signals[i], NULL, &was) == 0 &&
+		    was.sa_handler != SIG_IGN)
+			sigaction(signals[i], &sa, NULL);
+}
+
 int verb_check(int argc, char **argv)
 {
 	struct check c = {
@@ -269,15 +286,12 @@ int verb_check(int argc, char **argv)
 		.cgroup = { .dir_fd = -1, .procs_fd = -1, .threads_fd = -1,
 			    .freeze_fd = -1, .events_fd = -1 },
 	};
-	const struct sigaction sa = { .sa_handler = on_signal };
 	struct errmsg em = { "" };
 	int status = check_parse_options(&c, argc, argv), err;
 
 	if (status >= 0)
 		return status;
-	sigaction(SIGINT, &sa, NULL);
-	sigaction(SIGTERM, &sa, NULL);
-	sigaction(SIGHUP, &sa, NULL);
+	handle_signals();
 	err = prepare(&c, &em);
 	if (!err)
 		err = all_runs(&c, &em);

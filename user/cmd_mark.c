@@ -40,6 +40,11 @@ int verb_mark(int argc, char **argv)
 			"Try 'blkbox mark --help'.\n");
 		return EXIT_CANNOT_RUN;
 	}
+	if (!strncmp(argv[optind], MARK_OWN, strlen(MARK_OWN))) {
+		fprintf(stderr, "blkbox mark: marks that begin with '" MARK_OWN
+			"' are blkbox's own\n");
+		return EXIT_CANNOT_RUN;
+	}
 	err = mark_put(argv[optind]);
 	if (err < 0) {
 		fprintf(stderr, "blkbox mark: a mark has 1 to 255 bytes\n");

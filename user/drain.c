@@ -9,11 +9,16 @@
  *  2. Only the slot at head leaves the window, when it is ready or lost. So the
  *     recording is in order of numbers, and no number is skipped in silence.
  *  3. A number is declared lost when the notices ring says so, or when it is
- *     certain that nobody will ever say anything (wait_grace(), below).
- *  4. Records are filed from within the rings' callbacks and written outside of
- *     them: writing calls the owner back, who may drain in turn.
+ *     certain that nobody will ever say anything (grace_wait()).
+ *  4. The data of records stays in the ring until it is written. What is not
+ *     written at the end of a round, because its event has not come or an
+ *     earlier one has not, is copied; then what was read of the ring is
+ *     released.
+ *  5. Writing calls the owner back, who may drain in turn, also releasing the
+ *     ring: what is being written is done with its data by then (sink.c), and
+ *     all else of the window was copied.
  *
- * Why a number that has not come after wait_grace() never will: a program takes
+ * Why a number that has not come after grace_wait() never will: a program takes
  * its number, submits or gives up, and ends, without sleeping and within one
  * RCU read-side critical section (bpf/common.bpf.h, invariant 1). Let N be the
  * counter at some moment. Every program that took a number below N had begun
@@ -25,32 +30,39 @@
 #include "drain.h"
 
 #include <bpf/bpf.h>
-#include <bpf/libbpf.h>
 #include <poll.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
-/* Records filed before the window is written out, and notices looked at. */
-#define BATCH 256
+#include "grace.h"
+#include "ring.h"
+
+/* So much of the ring is read before the window is written out, notices looked
+ * at, and the ring released; or a fraction of it. */
+#define ROUND_BYTES (8U << 20)
+#define ROUNDS_PER_RING 8
+/* A ring this large has as much to say to the writer as it has bytes. */
+#define RING_FULL_BYTES (64U << 20)
 /* How long a missing number holds up the others before we make sure. */
 #define PATIENCE_NS 100000000
 #define WINDOW_MAX (1U << 24)
 
 struct drain {
 	struct drain_opts o;
-	struct ring_buffer *ring, *notices;
-	int inner_fd, outer_fd;		/* see wait_grace() */
+	struct ring ring, notices;
+	struct grace grace;
 
 	u64 head;			/* the next number to be written */
 	struct parts **window;		/* number n is at n & (cap - 1) */
 	u32 cap;
 	u64 end;			/* first number nobody has heard of */
 	struct parts *free;
-	u32 batch;			/* records filed in this round */
+	u64 *fresh;			/* numbers that got pieces in this
+					 * round */
+	u32 n_fresh, cap_fresh;
 	u64 stuck_since_ns;		/* head is missing, 0: it is not */
 
-	int error;			/* what a callback met */
+	int error;			/* what slot() met */
 
 	struct sink sink;
 };
@@ -123,27 +135,25 @@ struct any_record {
 	u64 seq;
 };
 
-static int on_record(void *ctx, void *data, size_t size)
+static int file_record(struct drain *d, const void *data, u32 size)
 {
 	const struct any_record *r = data;
-	struct drain *d = ctx;
 	struct parts *p;
+	int err;
 
-	if (size < sizeof(*r) || r->bytes > size || r->bytes < sizeof(*r)) {
-		d->error = -EBADMSG;
+	if (size < sizeof(*r) || r->bytes > size || r->bytes < sizeof(*r))
 		return -EBADMSG;
-	}
 	p = slot(d, r->seq);
-	if (p && !p->lost) {
-		int err = parts_add(p, data, r->bytes);
-
-		if (err < 0)
-			d->error = err;
-	}
-	if (d->error)
+	if (!p || p->lost)
 		return d->error;
-	/* Any negative number makes libbpf stop after this record. */
-	return ++d->batch >= BATCH ? -EAGAIN : 0;
+	err = parts_add(p, data, r->bytes);
+	if (err < 0)
+		return err;
+	if (!d->n_fresh || d->fresh[d->n_fresh - 1] != r->seq) {
+		GROW(d->fresh, d->n_fresh, d->cap_fresh);
+		d->fresh[d->n_fresh++] = r->seq;
+	}
+	return 0;
 }
 
 static void mark_lost(struct parts *p, u32 dev, u32 type, u64 bytes,
@@ -157,14 +167,13 @@ static void mark_lost(struct parts *p, u32 dev, u32 type, u64 bytes,
 	p->lost_time_ns = time_ns;
 }
 
-static int on_notice(void *ctx, void *data, size_t size)
+static int file_notice(struct drain *d, const void *data, u32 size)
 {
 	const struct ev_lost *l = data;
-	struct drain *d = ctx;
 	struct parts *p;
 
 	if (size < sizeof(*l))
-		return d->error = -EBADMSG;
+		return -EBADMSG;
 	p = slot(d, l->seq);
 	if (p)
 		mark_lost(p, l->dev, l->type, l->bytes, l->time_ns);
@@ -198,18 +207,6 @@ static int write_ready(struct drain *d)
 }
 
 /* ---- losses nobody announced --------------------------------------------- */
-
-/*
- * Returns when every BPF program that ran when it was called has ended: that
- * is what the kernel promises for an update of a map of maps
- * (maybe_wait_bpf_programs() in kernel/bpf/syscall.c).
- */
-static int wait_grace(struct drain *d)
-{
-	u32 zero = 0;
-
-	return bpf_map_update_elem(d->outer_fd, &zero, &d->inner_fd, BPF_ANY);
-}
 
 static u64 counter(const __u64 *p)
 {
@@ -267,25 +264,79 @@ static void give_up_below(struct drain *d, u64 n)
 
 /* ---- rounds -------------------------------------------------------------- */
 
-/* One batch of the ring, all notices, and what can be written. 1: there may be
- * more in the ring, 0: it was empty. */
+/* 1: there may be more in the ring, 0: it was empty. */
+static int file_records(struct drain *d)
+{
+	u64 most = MIN(ROUND_BYTES, d->ring.bytes / ROUNDS_PER_RING);
+	u64 start = d->ring.at;
+	const void *record;
+	u32 bytes;
+	int more;
+
+	while ((more = ring_next(&d->ring, &record, &bytes)) > 0) {
+		int err = file_record(d, record, bytes);
+
+		if (err < 0)
+			return err;
+		if (d->ring.at - start >= most)
+			break;
+	}
+	return more;
+}
+
+static int file_notices(struct drain *d)
+{
+	const void *record;
+	u32 bytes;
+	int more;
+
+	while ((more = ring_next(&d->notices, &record, &bytes)) > 0) {
+		int err = file_notice(d, record, bytes);
+
+		if (err < 0)
+			return err;
+	}
+	ring_release(&d->notices);
+	return more;
+}
+
+static void release(struct drain *d)
+{
+	for (u32 i = 0; i < d->n_fresh; i++) {
+		u64 seq = d->fresh[i];
+
+		if (seq >= d->head)
+			parts_keep(d->window[seq & (d->cap - 1)]);
+	}
+	d->n_fresh = 0;
+	ring_release(&d->ring);
+}
+
+/* A small ring is as full with less in it. */
+static void tell_backlog(struct drain *d)
+{
+	u64 bytes = ring_unread(&d->ring);
+
+	if (d->ring.bytes < RING_FULL_BYTES)
+		bytes *= RING_FULL_BYTES / d->ring.bytes;
+	if (d->sink.writer)
+		rec_writer_backlog(d->sink.writer, bytes);
+}
+
+/* Some of the ring, all notices, and what can be written. 1: there may be more
+ * in the ring, 0: it was empty. */
 static int round_once(struct drain *d)
 {
-	int n, err;
+	int more = file_records(d);
+	int err = more;
 
-	d->batch = 0;
-	n = ring_buffer__consume(d->ring);
-	if (d->error)
-		return d->error;
-	if (n < 0 && n != -EAGAIN)
-		return n;
-	err = ring_buffer__consume(d->notices);
-	if (d->error)
-		return d->error;
-	if (err < 0)
-		return err;
-	err = write_ready(d);
-	return err < 0 ? err : n == -EAGAIN;
+	tell_backlog(d);
+	if (err >= 0)
+		err = file_notices(d);
+	if (err >= 0)
+		err = write_ready(d);
+	release(d);
+	return err < 0 ? err : more;
 }
 
 static int rounds_until_empty(struct drain *d, u64 limit_ns)
@@ -302,7 +353,7 @@ static int rounds_until_empty(struct drain *d, u64 limit_ns)
 /* Makes sure of everything below n. */
 static int settle(struct drain *d, u64 n)
 {
-	int err = wait_grace(d);
+	int err = grace_wait(&d->grace);
 
 	if (err < 0)
 		return err;
@@ -334,8 +385,8 @@ static int check_stuck(struct drain *d)
 int drain_poll(struct drain *d, int timeout_ms)
 {
 	struct pollfd fds[] = {
-		{ .fd = ring_buffer__epoll_fd(d->ring), .events = POLLIN },
-		{ .fd = ring_buffer__epoll_fd(d->notices), .events = POLLIN },
+		{ .fd = d->ring.fd, .events = POLLIN },
+		{ .fd = d->notices.fd, .events = POLLIN },
 	};
 	int err = rounds_until_empty(d, PATIENCE_NS);
 
@@ -375,20 +426,6 @@ int drain_missed(struct drain *d, u64 events)
 
 /* ---- beginning and end --------------------------------------------------- */
 
-static int grace_maps(struct drain *d)
-{
-	LIBBPF_OPTS(bpf_map_create_opts, opts);
-
-	d->inner_fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "grace_inner", 4, 4, 1,
-				     NULL);
-	if (d->inner_fd < 0)
-		return d->inner_fd;
-	opts.inner_map_fd = d->inner_fd;
-	d->outer_fd = bpf_map_create(BPF_MAP_TYPE_ARRAY_OF_MAPS, "grace", 4, 4,
-				     1, &opts);
-	return d->outer_fd < 0 ? d->outer_fd : 0;
-}
-
 int drain_new(const struct drain_opts *opts, struct drain **ret,
 	      struct errmsg *em)
 {
@@ -397,19 +434,15 @@ int drain_new(const struct drain_opts *opts, struct drain **ret,
 
 	d->o = *opts;
 	d->sink = opts->sink;
-	d->inner_fd = d->outer_fd = -1;
+	d->grace = (struct grace){ -1, -1 };
 	d->head = d->end = counter(&opts->counters->next_seq);
 	d->cap = 4096;
 	d->window = xzalloc(d->cap * sizeof(*d->window));
-	err = grace_maps(d);
-	if (!err) {
-		d->ring = ring_buffer__new(opts->ring_fd, on_record, d, NULL);
-		if (d->ring)
-			d->notices = ring_buffer__new(opts->notices_fd,
-						      on_notice, d, NULL);
-		if (!d->notices)
-			err = -errno;
-	}
+	err = grace_open(&d->grace);
+	if (!err)
+		err = ring_open(opts->ring_fd, &d->ring);
+	if (!err)
+		err = ring_open(opts->notices_fd, &d->notices);
 	if (err < 0) {
 		drain_free(d);
 		return errmsg_set(em, err, "setting up the ring to the kernel");
@@ -424,10 +457,9 @@ void drain_free(struct drain *d)
 
 	if (!d)
 		return;
-	ring_buffer__free(d->ring);
-	ring_buffer__free(d->notices);
-	closep(&d->inner_fd);
-	closep(&d->outer_fd);
+	ring_close(&d->ring);
+	ring_close(&d->notices);
+	grace_close(&d->grace);
 	for (u32 i = 0; i < d->cap; i++)
 		if (d->window[i])
 			parts_free(d->window[i]);
@@ -436,6 +468,7 @@ void drain_free(struct drain *d)
 		parts_free(p);
 	}
 	free(d->window);
+	free(d->fresh);
 	free(d);
 }
 

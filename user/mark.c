@@ -6,6 +6,7 @@
 #include <linux/types.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -30,4 +31,36 @@ int mark_put(const char *text)
 	if (fd >= 0)
 		close(fd);
 	return 0;
+}
+
+/* Between text and name: nothing that a command line is likely to hold. */
+#define SEPARATOR '\037'
+
+void mark_name(char ret[MARK_NAME_BYTES])
+{
+	u64 now = now_ns();
+
+	if (getrandom(&now, sizeof(now), GRND_NONBLOCK) < 0)
+		now ^= (u64)getpid() << 32;
+	snprintf(ret, MARK_NAME_BYTES, "%016llx", (unsigned long long)now);
+}
+
+int mark_put_own(const char *text, const char *name)
+{
+	_cleanup_free_ char *whole = xasprintf("%s%c%s", text, SEPARATOR, name);
+
+	return mark_put(whole);
+}
+
+char *mark_text(const char *text, const char *name)
+{
+	const size_t own = strlen(MARK_OWN);
+	const char *end = strrchr(text, SEPARATOR);
+	int len = end ? end - text : (int)strlen(text);
+
+	if (strncmp(text, MARK_OWN, own))
+		return xstrdup(text);
+	if (end && name && !strcmp(end + 1, name))
+		return xasprintf("%.*s", len, text);
+	return xasprintf(MARK_OWN "another's %.*s", len - (int)own, text + own);
 }

@@ -42,6 +42,7 @@ struct recorder {
 	struct rec_writer *writer;
 	struct drain *drain;
 	u64 missed_checked_ns;
+	char name[MARK_NAME_BYTES];	/* in marks of our own */
 };
 
 void recorder_mount_tracefs(void)
@@ -121,6 +122,7 @@ static int create(struct recorder *r, const struct recorder_opts *opts,
 		.counters = r->programs.counters,
 		.sink = {
 			.kernel = &r->kernel,
+			.name = r->name,
 			.stopped = opts->stopped,
 			.event = opts->event,
 			.ctx = opts->ctx,
@@ -194,8 +196,10 @@ int recorder_open(const struct recorder_opts *opts, struct recorder **ret,
 		  struct errmsg *em)
 {
 	struct recorder *r = xzalloc(sizeof(*r));
-	int err = open_in_order(r, opts, em);
+	int err;
 
+	mark_name(r->name);
+	err = open_in_order(r, opts, em);
 	if (err < 0) {
 		recorder_free(r);
 		return err;
@@ -239,8 +243,7 @@ int recorder_poll(struct recorder *r, int timeout_ms)
 
 int recorder_mark(struct recorder *r, const char *text)
 {
-	(void)r;
-	return mark_put(text);
+	return mark_put_own(text, r->name);
 }
 
 int recorder_fence(struct recorder *r)

@@ -53,7 +53,8 @@ struct recorder_opts {
 	 * called sends SIGCONT when done. A negative errno ends the recording.
 	 */
 	int (*stopped)(void *ctx, u64 seq, const struct rec_file_op *op);
-	/* Every event in order, may be NULL. */
+	/* Every event in order, may be NULL. Both get operations without the
+	 * data of writes. */
 	int (*event)(void *ctx, const struct record *hdr,
 		     const struct rec_file_op *op);
 	void *ctx;
@@ -79,7 +80,8 @@ int recorder_add_pid(struct recorder *r, u32 pid);
 /* Drains for up to timeout_ms; 0 or negative errno. A signal ends it early
  * with 0. */
 int recorder_poll(struct recorder *r, int timeout_ms);
-/* A mark with a number of its own, taken now. */
+/* A mark with a number of its own, taken now, in this recording alone; text
+ * begins with MARK_OWN. */
 int recorder_mark(struct recorder *r, const char *text);
 /* Drains everything that happened before the call. */
 int recorder_fence(struct recorder *r);

@@ -38,10 +38,18 @@ static const struct fs_kind *find_kind(const char *type)
 	return NULL;
 }
 
-int scratch_enter(struct janitor *j, struct scratch *ret, struct errmsg *em)
+char *scratch_tmp_dir(void)
 {
 	const char *tmp = getenv("TMPDIR");
-	_cleanup_free_ char *dir = NULL;
+	/* As the program will see it: paths are compared with it. */
+	char *dir = tmp && *tmp == '/' ? realpath(tmp, NULL) : NULL;
+
+	return dir ?: xstrdup("/tmp");
+}
+
+int scratch_enter(struct janitor *j, struct scratch *ret, struct errmsg *em)
+{
+	_cleanup_free_ char *tmp = scratch_tmp_dir(), *dir = NULL;
 	int err;
 
 	if (unshare(CLONE_NEWNS) < 0)
@@ -51,7 +59,7 @@ int scratch_enter(struct janitor *j, struct scratch *ret, struct errmsg *em)
 	err = janitor_start(j, em);
 	if (err < 0)
 		return err;
-	dir = xasprintf("%s/blkbox-XXXXXX", tmp && *tmp == '/' ? tmp : "/tmp");
+	dir = xasprintf("%s/blkbox-XXXXXX", tmp);
 	if (!mkdtemp(dir))
 		return errmsg_set(em, errno, "creating a directory %s", dir);
 	err = janitor_directory(j, dir);
@@ -314,25 +322,40 @@ static void ask_stable_writes(const struct loop *l)
 		(void)!write(fd, "1", 1);
 }
 
+/* The number of the mount that fd is in; negative errno. */
+static int mount_id(int fd)
+{
+	_cleanup_free_ char *path = xasprintf("/proc/self/fdinfo/%d", fd);
+	_cleanup_fclose_ FILE *f = fopen(path, "re");
+	char line[128];
+	int id;
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "mnt_id: %d", &id) == 1)
+			return id;
+	return -ENOENT;
+}
+
 /* s_dev, which stat() does not tell on btrfs. */
 static int find_fs_dev(const char *mount_point, u32 *ret, struct errmsg *em)
 {
+	_cleanup_close_ int dir = open(mount_point,
+				       O_PATH | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_fclose_ FILE *f = fopen("/proc/self/mountinfo", "re");
+	int id = dir < 0 ? -errno : mount_id(dir), have;
 	_cleanup_free_ char *line = NULL;
 	unsigned int maj, min;
-	char path[4096];
 	size_t cap = 0;
-	bool found = false;
 
-	while (f && getline(&line, &cap, f) > 0) {
-		if (sscanf(line, "%*s %*s %u:%u %*s %4095s", &maj, &min,
-			   path) != 3 || strcmp(path, mount_point))
+	while (id >= 0 && f && getline(&line, &cap, f) > 0) {
+		if (sscanf(line, "%d %*d %u:%u", &have, &maj, &min) != 3 ||
+		    have != id)
 			continue;
 		*ret = maj << 20 | min;
-		found = true;
+		return 0;
 	}
-	return found ? 0 : errmsg_set(em, ENOENT, "looking %s up in"
-				      " /proc/self/mountinfo", mount_point);
+	return errmsg_set(em, ENOENT, "looking %s up in /proc/self/mountinfo",
+			  mount_point);
 }
 
 int scratch_run_start(const struct scratch *s, struct scratch_run *ret,

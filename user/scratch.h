@@ -42,6 +42,9 @@ struct scratch_run {
 	u32 fs_dev;		/* s_dev of the mounted file system */
 };
 
+/* Where directories of ours go: $TMPDIR or /tmp, without symlinks; heap. */
+char *scratch_tmp_dir(void);
+
 /* Enters a mount namespace of our own and makes the directory. Ours, for good:
  * call once, in a process that ends with the check. */
 int scratch_enter(struct janitor *j, struct scratch *ret, struct errmsg *em);

@@ -13,6 +13,8 @@
 
 #include <string.h>
 
+#include "mark.h"
+
 /* ---- writing ------------------------------------------------------------- */
 
 static u8 lost_rec_type(u32 type)
@@ -157,6 +159,9 @@ static int put_file_op(struct sink *s, struct parts *p,
 	err = err == -EMSGSIZE ? put_too_large(s, hdr, op.data_bytes) :
 	      err	       ? err :
 				 put_loss(s, hdr, &loss);
+	/* A callback may drain, and the data goes away. */
+	op.parts = NULL;
+	op.n_parts = op.data_bytes = 0;
 	if (!err && s->event)
 		err = s->event(s->ctx, hdr, &op);
 	if (!err && op.flags & FOP_STOPPED && s->stopped)
@@ -165,16 +170,27 @@ static int put_file_op(struct sink *s, struct parts *p,
 	return err;
 }
 
+static int put_mark(struct sink *s, const struct ev_mark *m,
+		    const struct record *hdr)
+{
+	_cleanup_free_ char *put = strndup(m->text, sizeof(m->text));
+	_cleanup_free_ char *text = mark_text(put ? put : "", s->name);
+
+	return rec_put_mark(s->writer, hdr->seq, hdr->time_ns,
+			    &(struct rec_mark){
+				    .pid = m->h.tgid,
+				    .text = text,
+			    });
+}
+
 static int put_small(struct sink *s, const void *event,
 		     const struct record *hdr)
 {
 	const struct ev_complete *c = event;
 	const struct ev_requeue *q = event;
-	const struct ev_mark *m = event;
 	const struct ev_proc *e = event;
 	struct rec_writer *w = s->writer;
 	struct rec_proc proc;
-	char text[sizeof(m->text) + 1];
 
 	if (!w)
 		return 0;
@@ -192,13 +208,7 @@ static int put_small(struct sink *s, const void *event,
 					       .issue_seq = q->issue_seq,
 				       });
 	case REC_MARK:
-		memcpy(text, m->text, sizeof(m->text));
-		text[sizeof(m->text)] = 0;
-		return rec_put_mark(w, hdr->seq, hdr->time_ns,
-				    &(struct rec_mark){
-					    .pid = m->h.tgid,
-					    .text = text,
-				    });
+		return put_mark(s, event, hdr);
 	case REC_PROC:
 		proc = (struct rec_proc){
 			.event = e->event,

@@ -9,7 +9,8 @@
 struct sink {
 	const struct kernel_info *kernel;
 	struct rec_writer *writer;	/* NULL: records are only looked at */
-	/* recorder_opts.stopped and .event; may be NULL */
+	/* recorder_opts.stopped and .event; may be NULL. Operations come
+	 * without their data. */
 	int (*stopped)(void *ctx, u64 seq, const struct rec_file_op *op);
 	int (*event)(void *ctx, const struct record *hdr,
 		     const struct rec_file_op *op);
@@ -17,6 +18,7 @@ struct sink {
 	void (*issue)(void *ctx, const struct rec_issue *i);
 	void *ctx;
 
+	const char *name;		/* of the recorder (mark.h), NULL: none */
 	struct ev_lost gap;		/* run of lost events not yet written */
 	u64 gap_last, gap_events;
 	u64 missed;			/* told so far */

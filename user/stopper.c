@@ -10,7 +10,7 @@
 
 #include "../oracle/expected.h"
 
-#define STOP_TIMEOUT_NS (2 * 1000000000ULL)
+#define STOP_TIMEOUT_NS 500000000ULL
 
 #define OP(o) (1U << (o))
 /* What changes names or sizes, beside open and truncate. */
@@ -110,6 +110,38 @@ static int wait_stopped(pid_t pid)
 	}
 }
 
+static FILE *open_procs(const struct stopper *s)
+{
+	_cleanup_free_ char *path = xasprintf("%s/cgroup.procs",
+					      s->cgroup->path);
+
+	return fopen(path, "re");
+}
+
+static void signal_all(const struct stopper *s, int sig)
+{
+	_cleanup_fclose_ FILE *f = open_procs(s);
+	int pid;
+
+	while (f && fscanf(f, "%d", &pid) == 1)
+		if (pid > 0)	/* 0: not of our namespace */
+			kill(pid, sig);
+}
+
+/* Do processes have other numbers for us than for the kernel? */
+static bool pids_are_foreign(void)
+{
+	struct stat st;
+
+	/* PROC_PID_INIT_INO: the first namespace's, on every kernel */
+	return stat("/proc/self/ns/pid", &st) == 0 && st.st_ino != 0xEFFFFFFC;
+}
+
+void stopper_init(struct stopper *s)
+{
+	s->foreign_pids = pids_are_foreign();
+}
+
 static bool is_in(const u64 *inodes, u32 n, u64 ino)
 {
 	for (u32 i = 0; i < n; i++)
@@ -141,86 +173,122 @@ int stopper_snapshot(struct stopper *s, u64 after_seq, const char *what,
 	tree_free(s->store, &s->last);
 	s->last = st.tree;
 	s->n_touched = 0;
+	s->last_state_seq = after_seq;
 	s->states++;
 	if (err < 0)
 		return errmsg_set(em, err, "writing the recording");
 	return 0;
 }
 
-static int amplify(struct stopper *s, const struct rec_file_op *op)
+/* ---- what waits to be looked at ------------------------------------------ */
+
+static void note_stop(struct stopper *s, u64 seq, pid_t pid,
+		      const struct rec_file_op *op)
 {
-	if (s->amplify == AMPLIFY_SYNC && truncates(op))
-		return amplify_sync(s->amplifier, &s->em);
-	if (s->amplify == AMPLIFY_COMMIT && changes_names_or_sizes(op))
-		return amplify_commit(s->amplifier, &s->em);
-	return 0;
+	struct pending_stop *p;
+
+	GROW(s->pending, s->n_pending, s->room_pending);
+	p = &s->pending[s->n_pending++];
+	*p = (struct pending_stop){
+		.seq = seq,
+		.pid = pid,
+		.state = s->take_states && op_makes_state(op),
+		.sync = pid && s->amplify == AMPLIFY_SYNC && truncates(op),
+		.commit = pid && s->amplify == AMPLIFY_COMMIT &&
+			  changes_names_or_sizes(op),
+	};
+	p->what = p->state ? describe(s, op) : NULL;
 }
 
-/* What is done while everything stands still. */
-static int look(struct stopper *s, u64 seq, const struct rec_file_op *op)
+static void forget_stops(struct stopper *s)
 {
-	_cleanup_free_ char *what = describe(s, op);
+	for (u32 i = 0; i < s->n_pending; i++)
+		free(s->pending[i].what);
+	s->n_pending = 0;
+}
+
+/* States only where everything stands still. */
+static int look(struct stopper *s, bool states)
+{
+	bool sync = false, commit = false;
 	int err = 0;
 
-	if (s->take_states && op_makes_state(op))
-		err = stopper_snapshot(s, seq, what, &s->em);
-	return err < 0 ? err : amplify(s, op);
-}
+	for (u32 i = 0; i < s->n_pending && err >= 0; i++) {
+		const struct pending_stop *p = &s->pending[i];
 
-/* Nested: an exit's snapshot may meet a stop while it drains. */
-static int freeze(struct stopper *s)
-{
-	int err = s->frozen ? 0 : cgroup_freeze(s->cgroup);
-
-	if (err < 0)
-		cgroup_thaw(s->cgroup);
-	else
-		s->frozen++;
+		sync |= p->sync;
+		commit |= p->commit;
+		if (states && p->state && s->last_change_seq <= p->seq &&
+		    s->last_state_seq < p->seq)
+			err = stopper_snapshot(s, p->seq, p->what, &s->em);
+	}
+	if (sync && err >= 0)
+		err = amplify_sync(s->amplifier, &s->em);
+	if (commit && err >= 0)
+		err = amplify_commit(s->amplifier, &s->em);
 	return err;
 }
 
-static void thaw(struct stopper *s)
+/* ---- standing still ------------------------------------------------------- */
+
+/* Does the only thread there is stand still? Nothing follows its stop then. */
+static bool is_alone(const struct stopper *s, pid_t pid)
 {
-	if (--s->frozen == 0)
-		cgroup_thaw(s->cgroup);
+	return pid && !s->foreign_pids && cgroup_threads(s->cgroup, 2) == 1 &&
+	       wait_stopped(pid) == 0;
 }
 
-/*
- * First the process that stops itself, then the others: a process that is
- * frozen before its SIGSTOP has taken effect would stand still as frozen and
- * never be seen as stopped. Where everything is frozen already that is as
- * good; SIGCONT takes a SIGSTOP back that is still pending.
- */
-static int stand_still(struct stopper *s, pid_t pid)
+/* Freezes the program and deals with what it did before that. A process that
+ * hangs in the kernel cannot be frozen in time; then nothing is sure. */
+static int freeze_and_look(struct stopper *s)
 {
-	int err = s->frozen ? 0 : wait_stopped(pid);
+	int frozen = cgroup_threads(s->cgroup, 1) ? cgroup_freeze(s->cgroup) :
+						    0;
+	int err;
 
-	if (err == -ESRCH)
-		return 0;	/* it was killed: there is nothing to stop */
+	if (frozen < 0 && frozen != -ETIMEDOUT)
+		return errmsg_set(&s->em, frozen, "freezing the program for a"
+				  " snapshot");
+	err = recorder_fence(s->recorder);
 	if (err < 0)
-		return errmsg_set(&s->em, -err,
-				  "waiting for process %d to stop", pid);
-	if (s->frozen || cgroup_threads(s->cgroup, 2) > 1) {
-		err = freeze(s);
-		if (err < 0)
-			return errmsg_set(&s->em, -err, "freezing the program"
-					  " for a snapshot");
-		return 1;
-	}
-	return 0;
+		return *s->em.text ? err : errmsg_set(&s->em, err, "draining"
+						      " the recorder");
+	return look(s, !frozen);
+}
+
+/* Continues who was stopped. The kernel names processes by their numbers in
+ * the first namespace; where that is not ours, all are meant. */
+static void go_on(struct stopper *s)
+{
+	for (u32 i = 0; i < s->n_pending; i++)
+		if (s->pending[i].pid && !s->foreign_pids)
+			kill(s->pending[i].pid, SIGCONT);
+	if (s->foreign_pids)
+		signal_all(s, SIGCONT);
+	cgroup_thaw(s->cgroup);
+	forget_stops(s);
+}
+
+/* Nobody is stopped any more when this returns. */
+static int settle(struct stopper *s, pid_t pid)
+{
+	int err;
+
+	s->still = true;
+	err = is_alone(s, pid) ? look(s, true) : freeze_and_look(s);
+	go_on(s);
+	s->still = false;
+	return err;
 }
 
 int stopper_stopped(void *ctx, u64 seq, const struct rec_file_op *op)
 {
 	struct stopper *s = ctx;
-	int frozen = stand_still(s, op->pid);
-	int err = frozen < 0 ? frozen : look(s, seq, op);
 
 	s->stops++;
-	kill(op->pid, SIGCONT);
-	if (frozen > 0)
-		thaw(s);
-	return err;
+	note_stop(s, seq, op->pid, op);
+	/* met while draining for another stop: looked at with that one */
+	return s->still ? 0 : settle(s, op->pid);
 }
 
 static void note_inode(u64 **inodes, u32 *n, u32 *room, u64 ino)
@@ -245,42 +313,59 @@ int stopper_event(void *ctx, const struct record *r,
 	note_inode(&s->touched, &s->n_touched, &s->room_touched, op->ino);
 	if (op->op == OP_MMAP_SHARED)
 		note_inode(&s->mapped, &s->n_mapped, &s->room_mapped, op->ino);
-	if (op->op == OP_CLOSE && (op->flags & FOP_AT_EXIT) &&
-	    (op->flags & FOP_LAST_CLOSE) && (op->flags & FOP_WRITTEN)) {
-		free(s->exit_what);
-		s->exit_what = describe(s, op);
-		s->exit_seq = r->seq;
-	} else if (!(quiet & OP(op->op))) {
+	if (!(quiet & OP(op->op)))
 		s->last_change_seq = r->seq;
-	}
+	else if (op->flags & FOP_AT_EXIT && s->take_states &&
+		 op_makes_state(op))
+		note_stop(s, r->seq, 0, op);
 	return 0;
 }
 
 int stopper_exits(struct stopper *s, struct errmsg *em)
 {
-	bool frozen;
-	u64 seq = s->exit_seq;
-	int err = 0;
+	int err = s->n_pending ? settle(s, 0) : 0;
 
-	if (!seq || !s->take_states)
-		return 0;
-	frozen = cgroup_threads(s->cgroup, 1) > 0;
-	if (frozen && freeze(s) < 0) {
-		s->exit_seq = 0;	/* not standing still: no snapshot */
-		return 0;
-	}
-	/* What happened before the freeze is drained; a stop met on the way
-	 * makes its own snapshot. */
-	err = recorder_fence(s->recorder);
 	if (err < 0)
-		errmsg_set(em, err, "draining the recorder");
-	else if (s->exit_seq == seq && s->last_change_seq < seq)
-		err = stopper_snapshot(s, seq, s->exit_what, em);
-	if (s->exit_seq == seq)
-		s->exit_seq = 0;
-	if (frozen)
-		thaw(s);
+		*em = s->em;
 	return err;
+}
+
+/* ---- stuck ---------------------------------------------------------------- */
+
+#define IDLE_NS 100000000
+
+/* Is everybody in it stopped, and somebody there? */
+static bool all_stopped(const struct stopper *s)
+{
+	_cleanup_fclose_ FILE *f = open_procs(s);
+	bool any = false;
+	int pid;
+
+	while (f && fscanf(f, "%d", &pid) == 1) {
+		char state = pid > 0 ? process_state(pid) : 0;
+
+		if (!state || state == 'Z' || state == 'X')
+			continue;
+		if (state != 'T')
+			return false;
+		any = true;
+	}
+	return any;
+}
+
+void stopper_unstick(struct stopper *s)
+{
+	bool stuck;
+
+	if (now_ns() < s->idle_ns)
+		return;
+	stuck = all_stopped(s);
+	/* twice, with all drained in between: then it is no stop of ours */
+	if (stuck && s->idle_stuck && s->idle_stops == s->stops)
+		signal_all(s, SIGCONT);
+	s->idle_stuck = stuck;
+	s->idle_stops = s->stops;
+	s->idle_ns = now_ns() + IDLE_NS;
 }
 
 void stopper_done(struct stopper *s)
@@ -288,7 +373,8 @@ void stopper_done(struct stopper *s)
 	tree_free(s->store, &s->last);
 	free(s->touched);
 	free(s->mapped);
-	free(s->exit_what);
+	forget_stops(s);
+	free(s->pending);
 	s->touched = s->mapped = NULL;
-	s->exit_what = NULL;
+	s->pending = NULL;
 }

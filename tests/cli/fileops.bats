@@ -63,6 +63,61 @@ does() {
 	does btrfs fileops_names
 }
 
+@test "operations on names that start outside" {
+	mkdir m.out
+	does ext4 fileops_outside
+}
+
+@test "a shell that works from the root" {
+	mkfs.ext4 -q "$LOOP"
+	mount "$LOOP" m
+	echo a >m/a
+	mkdir m/dir
+	cat >work <<-'EOS'
+		cd /
+		mv "${D#/}/m/a" "${D#/}/m/b"
+		ln "${D#/}/m/b" "${D#/}/m/c"
+		mkdir "${D#/}/m/dir/new"
+	EOS
+	run blkbox record --mount m -o out.bbx -- bash work
+	[ "$status" = 0 ]
+	blkbox show --json out.bbx >out.json
+	for op in rename link mkdir; do
+		jq -se "any(.[]; .op == \"$op\" and .ret == 0 and
+			.dir_path == \"/\" and
+			(.flags | contains([\"dir-absolute\"])))" out.json
+	done
+}
+
+@test "data that cannot be read is a gap, and the rest is there" {
+	mkfs.ext4 -q "$LOOP"
+	mount "$LOOP" m
+	"$BLKBOX_BUILD/tests/tools/fileops_unreadable" m/first ||
+		skip "no userfaultfd"
+	run blkbox record --mount m -o out.bbx -- \
+		"$BLKBOX_BUILD/tests/tools/fileops_unreadable" m/f
+	echo "$output"
+	[ "$status" = 3 ]
+	[[ $output == *"4196 bytes could not be read"* ]]
+	blkbox show --data --json out.bbx >out.json || [ $? = 3 ]
+	jq -c 'select(.op == "write" and .type == "file-op") |
+		[.off, .ret, (.flags | contains(["data-unreadable"])),
+		 .data_hex]' out.json >writes
+	local zeroes bs
+	zeroes=$(printf '0%.0s' {1..8192})
+	bs=$(printf '42%.0s' {1..4096})
+	[ "$(sed -n 1p writes)" = \
+		"[$(((1 << 30) - 4096)),8192,true,\"$zeroes$bs\"]" ]
+	[ "$(sed -n 2p writes)" = \
+		"[$(((1 << 30) - 100)),4196,true,\"${zeroes:0:200}$bs\"]" ]
+	[ "$(jq -c 'select(.type == "gap") |
+		[.reason, .lost_type, .events, .bytes]' out.json)" = \
+		'["unreadable","file-op",0,4096]
+["unreadable","file-op",0,100]' ]
+	run blkbox verify out.bbx
+	[ "$status" = 3 ]
+}
+
 @test "every way to close a file that was written" {
 	does ext4 fileops_close
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * fileops_list RECORDING COMM: the file operations of processes named COMM in
- * a recording, and all marks, in the form fileops_plan.h gives. Fails when the
+ * a recording, and its marks, in the form fileops_plan.h gives. Fails when the
  * recording has a gap, or an operation that began after it ended.
  */
 #include "fileops_plan.h"
@@ -23,6 +23,15 @@ static void list_op(const struct record *r, const char *comm, struct buf *out)
 	rec_file_op_done(&op);
 }
 
+/* blkbox's own are of recordings that others make on this machine. */
+static void list_mark(const struct record *r, struct buf *out)
+{
+	struct rec_mark mark;
+
+	if (!rec_get_mark(r, &mark) && strncmp(mark.text, "blkbox: ", 8))
+		put_mark(out, mark.text);
+}
+
 int main(int argc, char **argv)
 {
 	_cleanup_buf_ struct buf out = { 0 };
@@ -35,13 +44,11 @@ int main(int argc, char **argv)
 		fail("usage: fileops_list RECORDING COMM");
 	err = rec_open(argv[1], &reader, &em);
 	while (!err && (err = rec_next(reader, &r, &em)) > 0) {
-		struct rec_mark mark;
-
 		err = 0;
 		if (r.type == REC_FILE_OP)
 			list_op(&r, argv[2], &out);
-		else if (r.type == REC_MARK && !rec_get_mark(&r, &mark))
-			put_mark(&out, mark.text);
+		else if (r.type == REC_MARK)
+			list_mark(&r, &out);
 		else if (r.type == REC_GAP)
 			err = errmsg_set(&em, ENODATA, "the recording");
 	}

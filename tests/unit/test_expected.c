@@ -234,7 +234,8 @@ static void paths_from_elsewhere(void **state)
 	o = kit_names(&f->k, OP_UNLINK, "kit/a", NULL);
 	o->dir_dev = 5;
 	free(o->dir_path);
-	o->dir_path = xstrdup("home");
+	o->dir_path = xstrdup("/home");
+	o->flags |= FOP_DIR_ABSOLUTE;
 	build(f);
 	assert_null(f->e->lost_why);
 	kit_assert_text(last(f), "a", OLD_TEXT);
@@ -249,16 +250,41 @@ static void paths_into_it_from_elsewhere(void **state)
 	start_file(f, "b", 12, "b");
 	start_file(f, "c", 13, "c");
 	start_file(f, "d", 14, "d");
+	start_file(f, "e", 15, "e");
 	unlink_path(f, KIT_MOUNT "/a");
 	unlink_path(f, "../../mnt/./kit/b");
 	o = kit_names(&f->k, OP_UNLINK, "kit/c", NULL);
 	o->dir_dev = 5;
 	free(o->dir_path);
-	o->dir_path = xstrdup("mnt");
+	o->dir_path = xstrdup("/mnt");
+	o->flags |= FOP_DIR_ABSOLUTE;
+	o = kit_names(&f->k, OP_RENAME, "d", "kit/e");
+	o->dir2_dev = 5;
+	free(o->dir2_path);
+	o->dir2_path = xstrdup("/mnt");
+	o->flags |= FOP_DIR2_ABSOLUTE;
 	build(f);
 	assert_null(f->e->lost_why);
 	assert_int_equal(last(f)->n, 1);
-	kit_assert_text(last(f), "d", "d");
+	kit_assert_text(last(f), "e", "d");
+}
+
+/* Of the file system it starts on, only that it is mounted in ours. */
+static void a_path_that_may_be_in_either_ends_the_states(void **state)
+{
+	struct fixture *f = *state;
+	struct rec_file_op *o;
+
+	start_file(f, "a", 11, "a");
+	o = kit_names(&f->k, OP_UNLINK, "../a", NULL);
+	o->dir_dev = 5;
+	free(o->dir_path);
+	o->dir_path = xstrdup(KIT_MOUNT "/dir/other");
+	o->flags |= FOP_DIR_ABSOLUTE;
+	kit_on(&f->k, OP_FSYNC, 11);
+	build(f);
+	assert_non_null(f->e->lost_why);
+	assert_int_equal(f->e->lost_seq, 10);
 }
 
 /* ---- what cannot be known ------------------------------------------------ */
@@ -439,6 +465,7 @@ int main(void)
 		T(collapse_and_insert),
 		T(paths_from_elsewhere),
 		T(paths_into_it_from_elsewhere),
+		T(a_path_that_may_be_in_either_ends_the_states),
 		T(a_mapping_makes_content_unknown_for_good),
 		T(data_not_recorded_is_unknown_until_cut_off),
 		T(a_file_copied_from_elsewhere_is_unknown),

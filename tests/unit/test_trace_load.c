@@ -252,22 +252,10 @@ static void requests_past_the_device_are_refused(void **state)
 	kit_load_fails(d, &kit_plain, -EBADMSG, "4096");
 }
 
-int main(void)
-{
 /* As a program that mounts the recorded device itself leaves it. */
-static void a_mount_point_nobody_named_is_found(void **state)
+static void assert_mount_point(struct kit *d, const struct rec_file_op *ops,
+			       u32 n, const char *mount_point)
 {
-	struct rec_file_op ops[] = {
-		{ .op = OP_OPEN, .ret = -2, .path = "/wrong/data",
-		  .file_path = "data" },
-		{ .op = OP_OPEN, .ret = 3, .path = "data",
-		  .file_path = "data" },
-		{ .op = OP_OPEN, .ret = 3, .path = "/elsewhere/mydata",
-		  .file_path = "data" },
-		{ .op = OP_OPEN, .ret = 3, .path = "/mnt/x/dir/data",
-		  .file_path = "dir/data" },
-	};
-	struct kit *d = *state;
 	struct trace *t;
 
 	kit_begin(d, "{\"format\":\"blkbox recording\",\"devices\":["
@@ -276,20 +264,63 @@ static void a_mount_point_nobody_named_is_found(void **state)
 		     "\"block_dev\":7340035,\"type\":\"ext4\","
 		     "\"mount_point\":\"\",\"mount_options\":\"\"}],"
 		     "\"base\":\"none\"}");
-	for (size_t i = 0; i < ARRAY_SIZE(ops); i++)
+	for (u32 i = 0; i < n; i++)
 		assert_int_equal(rec_put_file_op(d->w, ++d->seq, 0, TB_DEV,
 						 &ops[i]), 0);
 	kit_finish(d);
 	t = kit_load(d, &kit_plain);
-	assert_int_equal(t->n_ops, 4);
-	assert_string_equal(t->mount_point, "/mnt/x");
+	assert_int_equal(t->n_ops, n);
+	if (mount_point)
+		assert_string_equal(t->mount_point, mount_point);
+	else
+		assert_null(t->mount_point);
 	assert_null(t->mount_options);
 	trace_free(t);
 }
 
+static void a_mount_point_nobody_named_is_found(void **state)
+{
+	static const struct rec_file_op ops[] = {
+		{ .op = OP_OPEN, .ret = -2, .path = "/wrong/data",
+		  .file_path = "data" },
+		{ .op = OP_OPEN, .ret = 3, .path = "data",
+		  .file_path = "data" },
+		{ .op = OP_OPEN, .ret = 3, .path = "/elsewhere/mydata",
+		  .file_path = "data" },
+		{ .op = OP_OPEN, .ret = 3, .path = "/mnt/y/../x/data",
+		  .file_path = "data" },
+		{ .op = OP_OPEN, .ret = 3, .path = "/mnt/x/dir/data",
+		  .file_path = "dir/data" },
+	};
+
+	assert_mount_point(*state, ops, ARRAY_SIZE(ops), "/mnt/x");
+}
+
+static void also_by_a_path_from_outside(void **state)
+{
+	static const struct rec_file_op inside = {
+		.op = OP_OPEN, .ret = 3, .path = "x/data", .file_path = "data",
+		.dir_path = "dir",
+	};
+	struct rec_file_op outside = inside;
+
+	outside.dir_path = "/mnt";
+	outside.flags = FOP_DIR_ABSOLUTE;
+	assert_mount_point(*state, &inside, 1, NULL);
+	assert_mount_point(*state, &outside, 1, "/mnt/x");
+	outside.dir_path = "/";
+	assert_mount_point(*state, &outside, 1, "/x");
+	outside.flags |= FOP_DIR_TRUNCATED;
+	assert_mount_point(*state, &outside, 1, NULL);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, kit_setup, kit_teardown)
+
+int main(void)
+{
 	const struct CMUnitTest tests[] = {
 		TEST(a_mount_point_nobody_named_is_found),
+		TEST(also_by_a_path_from_outside),
 		TEST(all_of_it_is_loaded),
 		TEST(a_cut_recording_is_loaded_and_says_so),
 		TEST(without_base_there_are_no_points),
