@@ -17,6 +17,7 @@ struct load {
 	struct intake *in;
 	struct trace *t;	/* the intake's */
 	u32 cap_states;
+	bool one_device;
 };
 
 /* ---- the head ---------------------------------------------------------- */
@@ -118,6 +119,7 @@ static int load_device(struct load *l, struct errmsg *em)
 	    sectors > INT64_MAX / SECTOR_SIZE)
 		return errmsg_set(em, EBADMSG, "%s: the head does not say how"
 				  " large the device was", l->path);
+	l->one_device = cJSON_GetArraySize(all) == 1;
 	l->in = intake_new(dev, sectors * SECTOR_SIZE,
 			   head_true(d, "write_cache"));
 	l->t = intake_trace(l->in);
@@ -324,10 +326,23 @@ static int on_requeue(struct load *l, const struct record *r, struct errmsg *em)
 	return err ? err : intake_requeue(l->in, r->seq, &q, em);
 }
 
+/*
+ * A btrfs gives its super block an anonymous number (major 0) when it is
+ * mounted; HEAD cannot know it where that happened later. With one disk
+ * recorded such a number can only be that of its file system.
+ */
+static void learn_fs_dev(struct load *l, u32 dev)
+{
+	if (l->one_device && l->t->fs_dev == l->t->dev && dev && !(dev >> 20))
+		l->t->fs_dev = dev;
+}
+
 static int on_file_op(struct load *l, const struct record *r, struct errmsg *em)
 {
 	struct rec_file_op op;
 	int err = rec_get_file_op(r, &op);
+
+	learn_fs_dev(l, r->dev);
 
 	return err ? err : intake_file_op(l->in, r->seq, r->time_ns, r->dev,
 					  &op, em);

@@ -217,8 +217,9 @@ int attach_dispatched(struct bpf_object *obj,
 			err = dispatch_one(obj, "exit_calls", way->programs[1],
 					   nr);
 		if (err < 0)
-			return errmsg_set(em, err, "hooking the system call %s",
-					  e->name);
+			return errmsg_set(em, err, "hooking the system call %s"
+					  " (the kernel refused its program; see"
+					  " 'blkbox doctor')", e->name);
 		GROW(set->items, set->n, set->cap);
 		set->items[set->n++] = a;
 	}
