@@ -175,6 +175,7 @@ check-long: check-deps
 bench: check-deps
 	@$(MAKE) --no-print-directory all benches
 	@tests/bench/explore $(BUILD)
+	@tests/bench/record $(BUILD)
 
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 \

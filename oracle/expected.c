@@ -50,6 +50,14 @@ bool expected_judges(const struct expected *e, u32 i)
 	return !tree_is_empty(&e->states[i].tree);
 }
 
+u64 expected_data_seq(const struct expected *e)
+{
+	for (u32 i = 0; i < e->n; i++)
+		if (!tree_is_empty(&e->states[i].tree))
+			return e->states[i].after_seq;
+	return SEQ_NEVER;
+}
+
 void expected_free(struct expected *e)
 {
 	if (!e)

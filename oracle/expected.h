@@ -114,6 +114,14 @@ bool node_same(const struct node *a, const struct node *b);
 u64 expected_nearest(const struct expected *e, const struct tree *crash,
 		     u32 *ret_state);
 
+/*
+ * The first state with data in it was made by this event; 0: the start had
+ * some, SEQ_NEVER: there is none. Whoever crashes a program before that, which
+ * started from nothing, takes nothing away: what is half written then (a new
+ * file in the middle of its first fsync) was never expected to be there.
+ */
+u64 expected_data_seq(const struct expected *e);
+
 /* ---- durability ---------------------------------------------------------- */
 
 enum promise_kind {

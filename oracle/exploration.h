@@ -27,6 +27,7 @@ struct exploration {
 	struct expected *others;
 	const struct expected *e; /* what is compared with: own or others */
 	struct promises *p;
+	u64 data_seq;		/* before it e expects no data; 0 */
 	u64 lost_seq;		/* from here on e says nothing; SEQ_NEVER */
 	char *usual;		/* kernel's words at the start's mount */
 	bool distance_judges;

@@ -387,7 +387,8 @@ static int set_out(struct exploration *x, struct errmsg *em)
 	if (r < 0)
 		return r;
 	x->lost_seq = x->e == x->own ? x->own->lost_seq : SEQ_NEVER;
-	site_book_init(&x->book, x->t, x->p, x->lost_seq,
+	x->data_seq = x->e == x->own ? expected_data_seq(x->own) : 0;
+	site_book_init(&x->book, x->t, x->p, x->data_seq, x->lost_seq,
 		       x->o.check != NULL);
 	set_judge(x);
 	return open_pool(x, em);

@@ -143,12 +143,22 @@ static void put_fates(struct buf *b, const struct judgement *j)
 	}
 }
 
+/* Was there anything yet that could be lost? */
+static bool is_early(const struct collector *c, u32 entry)
+{
+	u32 point = c->in->book->entries[entry].point;
+
+	return c->in->t->points[point].seq < c->in->data_seq;
+}
+
 /* Could a state that is not known explain what is on this disk? */
 static bool is_excused(const struct collector *c, u32 entry,
 		       const struct site_verdict *v)
 {
 	u32 point = c->in->book->entries[entry].point;
 
+	if (is_early(c, entry))
+		return false;
 	return v->j.excused || (v->j.distance >= c->in->threshold &&
 				c->in->t->points[point].seq >= c->in->lost_seq);
 }
@@ -160,7 +170,7 @@ static bool add_distance(struct collector *c, u32 entry,
 	_cleanup_buf_ struct buf key = { 0 };
 
 	if (!c->in->distance_judges || v->j.distance < c->in->threshold ||
-	    is_excused(c, entry, v))
+	    is_early(c, entry) || is_excused(c, entry, v))
 		return false;
 	buf_put_u8(&key, FIND_DISTANCE);
 	buf_put_str(&key, v->j.nearest < e->n ?

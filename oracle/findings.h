@@ -77,6 +77,7 @@ struct findings_input {
 	const struct verdict_table *vt;
 	u64 threshold;
 	bool distance_judges;
+	u64 data_seq;		/* no data is expected before it; 0 */
 	u64 lost_seq;		/* no expected state is known from here on */
 };
 

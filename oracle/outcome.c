@@ -278,6 +278,7 @@ static int set_findings(struct exploration *x, struct explore_result *r,
 		.vt = &x->vt,
 		.threshold = x->o.threshold,
 		.distance_judges = x->distance_judges,
+		.data_seq = x->data_seq,
 		.lost_seq = x->lost_seq,
 	};
 	struct found_list list;

@@ -20,11 +20,13 @@ static int compare_u64(const void *a, const void *b)
 }
 
 void site_book_init(struct site_book *b, const struct trace *t,
-		    const struct promises *p, u64 lost_seq, bool marks)
+		    const struct promises *p, u64 data_seq, u64 lost_seq,
+		    bool marks)
 {
 	u32 n = 0;
 
 	*b = (struct site_book){ 0 };
+	add_bound(b, data_seq);
 	add_bound(b, lost_seq);
 	for (u32 i = 0; p && i < p->n; i++) {
 		add_bound(b, p->p[i].from_seq);

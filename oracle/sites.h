@@ -50,11 +50,12 @@ struct site_book {
 	u64 n_sites;
 };
 
-/* Segments begin where a promise begins or stops to bind, at lost_seq (from
- * where expected states are unknown; SEQ_NEVER) and, with marks, where a mark
- * was made. p may be NULL. */
+/* Segments begin where a promise begins or stops to bind, at data_seq (from
+ * where data is expected; 0), at lost_seq (from where expected states are
+ * unknown; SEQ_NEVER) and, with marks, where a mark was made. p may be NULL. */
 void site_book_init(struct site_book *b, const struct trace *t,
-		    const struct promises *p, u64 lost_seq, bool marks);
+		    const struct promises *p, u64 data_seq, u64 lost_seq,
+		    bool marks);
 void site_book_done(struct site_book *b);
 /* The entry of this site; ret_new: there was none. */
 u32 site_book_note(struct site_book *b, const struct trace *t,

@@ -21,8 +21,9 @@
  *     set under it, and what is const after frame_queue_new(). A slot belongs
  *     to the thread that took it, until it is done.
  *  6. Compression never is what holds up the queue: the more waits, here or at
- *     whoever puts, the weaker it is, down to none. A slow file alone does not
- *     weaken it, for what waits to be written is not counted.
+ *     whoever puts, the weaker it is, down to none where it would not shrink
+ *     much. A slow file alone does not weaken it, for what waits to be written
+ *     is not counted.
  */
 #include <assert.h>
 #include <pthread.h>
@@ -38,6 +39,9 @@
 /* Buffers kept for the next frame; larger ones are not. */
 #define SPARE_MAX 8
 #define SPARE_BYTES (4U << 20)
+#define FASTEST_LEVEL (-5)
+#define SAMPLES 5
+#define SAMPLE_BYTES 4096
 
 struct slot {
 	struct buf raw;
@@ -89,7 +93,7 @@ int frame_level(int level, u64 waiting_bytes)
 		int level;
 	} steps[] = {
 		{ FRAME_QUEUE_BYTES / 4, FRAME_STORED },
-		{ FRAME_QUEUE_BYTES / 8, -5 },
+		{ FRAME_QUEUE_BYTES / 8, FASTEST_LEVEL },
 		{ FRAME_QUEUE_BYTES / 16, 1 },
 	};
 
@@ -125,9 +129,29 @@ static void spares_free(struct spares *s)
 
 /* ---- one frame ----------------------------------------------------------- */
 
+/* Does it shrink to a half at least, as some samples of it do? */
+static bool shrinks(ZSTD_CCtx *zstd, const struct buf *raw)
+{
+	u8 out[ZSTD_COMPRESSBOUND(SAMPLE_BYTES)];
+	size_t sum = 0;
+
+	if (raw->len < SAMPLES * SAMPLE_BYTES)
+		return true;
+	for (size_t i = 0; i < SAMPLES; i++) {
+		size_t at = (raw->len - SAMPLE_BYTES) / (SAMPLES - 1) * i;
+
+		sum += ZSTD_compressCCtx(zstd, out, sizeof(out), raw->data + at,
+					 SAMPLE_BYTES, FASTEST_LEVEL);
+	}
+	return sum < SAMPLES * SAMPLE_BYTES / 2;
+}
+
 static void encode(const struct frame_queue *q, struct slot *s, ZSTD_CCtx *zstd,
 		   u64 number, int level)
 {
+	/* Then compressing it is less work than writing all of it. */
+	if (level == FRAME_STORED && shrinks(zstd, &s->raw))
+		level = MIN(q->o.level, FASTEST_LEVEL);
 	s->stored = level == FRAME_STORED;
 	if (s->stored)
 		stored_encode(&s->out, q->o.id, number, s->raw.data,

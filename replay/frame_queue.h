@@ -16,7 +16,8 @@ struct frame_queue_opts {
 				 * negative: none, work is done in place */
 };
 
-/* A level that is none: the frame's data is stored as it is. */
+/* A level that is none: the frame's data is stored as it is, unless it would
+ * shrink to a half even with the least effort. */
 #define FRAME_STORED INT32_MIN
 /* Records the queue holds at most, and frames; a longer frame goes alone. */
 #define FRAME_QUEUE_BYTES (64U << 20)

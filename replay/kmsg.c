@@ -7,7 +7,7 @@
  *    "BTRFS warning (device loop3 state M): ...", "I/O error, dev loop3"), or
  *  - opens a kernel splat in the storage stack ("WARNING: CPU: 0 PID: 7 at
  *    fs/...", "BUG:", "kernel BUG at", "Oops", "general protection fault",
- *    "UBSAN:"), unless it names a process of another worker.
+ *    "UBSAN:"), unless it names a process outside of the worker's namespace.
  * Recovery of a crashed ext4, xfs or btrfs says what it does at level notice or
  * info, so that nothing of it is kept; the few lines that are said as warnings
  * on healthy disks stand in the table below.
@@ -57,7 +57,6 @@ int kmsg_open(struct kmsg *k, const char *disk)
 	if (k->proc_fd < 0)
 		return -errno;
 	k->own_pid_ns = inode_of(k->proc_fd, "self/ns/pid");
-	k->host_pid_ns = inode_of(k->proc_fd, "1/ns/pid");
 	k->fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	if (k->fd < 0)
 		return -errno;
@@ -114,35 +113,61 @@ static unsigned long number_after(const char *text, size_t len,
 	return n;
 }
 
-/* A process of another worker: neither in our process namespace nor in the
- * host's, where the kernel's own threads are. */
+/* A process outside of our process namespace; the kernel's own threads, which
+ * have no program, may be at work for us. */
 static bool is_others(const struct kmsg *k, unsigned long pid)
 {
-	char path[48];
+	char path[48], exe[1];
 	u64 ns;
 
 	if (!pid || k->proc_fd < 0)
 		return false;
 	snprintf(path, sizeof(path), "%lu/ns/pid", pid);
 	ns = inode_of(k->proc_fd, path);
-	return ns && ns != k->own_pid_ns && ns != k->host_pid_ns;
+	snprintf(path, sizeof(path), "%lu/exe", pid);
+	return ns && ns != k->own_pid_ns &&
+	       readlinkat(k->proc_fd, path, exe, sizeof(exe)) >= 0;
+}
+
+/*
+ * What a splat says of where and who: "WARNING: CPU: 1 PID: 7 at fs/f.c:1 f()",
+ * since Linux 6.19 "WARNING: fs/f.c:1 at f(), CPU#1: mount/7". The place is NULL
+ * and the process 0 where it does not say.
+ */
+static const char *splat_place(const char *text, size_t len,
+			       unsigned long *ret_pid)
+{
+	static const char warning[] = "WARNING: ";
+	const size_t n = strlen(warning);
+	const char *at = memmem(text, len, " at ", 4);
+	const char *slash = memrchr(text, '/', len);
+
+	*ret_pid = number_after(text, len, "PID: ");
+	if (len < n || memcmp(text, warning, n))
+		return NULL;
+	if (contains(text, len, "WARNING: CPU: "))
+		return at ? at + 4 : NULL;
+	if (slash && contains(text, slash - text, " CPU#"))
+		*ret_pid = number_after(slash, text + len - slash, "/");
+	return text + n;
 }
 
 static bool is_splat(const struct kmsg *k, const char *text, size_t len)
 {
-	const char *at = memmem(text, len, " at ", 4);
 	bool found = false;
+	unsigned long pid;
+	const char *at;
 
 	for (size_t i = 0; i < ARRAY_SIZE(splats); i++) {
 		size_t n = strlen(splats[i]);
 
 		found |= len >= n && !memcmp(text, splats[i], n);
 	}
-	if (!found || is_others(k, number_after(text, len, "PID: ")))
+	at = splat_place(text, len, &pid);
+	if (!found || is_others(k, pid))
 		return false;
-	if (!at || strncmp(text, "WARNING", 7))
+	if (!at)
 		return true;
-	at += 4;
 	for (size_t i = 0; i < ARRAY_SIZE(stack_dirs); i++) {
 		size_t n = strlen(stack_dirs[i]);
 

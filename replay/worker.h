@@ -74,7 +74,7 @@ struct kmsg {
 	int fd;			/* -1: cannot be read */
 	int proc_fd;		/* of the host's /proc */
 	char disk[16];		/* "loop7" */
-	u64 host_pid_ns, own_pid_ns;
+	u64 own_pid_ns;
 };
 
 /* Before /proc is mounted over. Negative errno: messages cannot be read, and

@@ -95,7 +95,7 @@ static int judge_run(struct check *c, enum amplify a, u64 for_ns,
 {
 	struct explore_opts eo = {
 		.k = c->k,
-		.k_max = K_ALL,
+		.k_max = for_ns ? K_ALL : c->k,
 		.widen_ns = for_ns,
 		.workers = c->workers,
 		.check = c->checker,
@@ -176,12 +176,11 @@ static int all_runs(struct check *c, struct errmsg *em)
 
 		if (!c->run_amplified[a])
 			continue;
-		err = interrupted ? errmsg_set(em, EINTR, "checking") :
+		err = interrupted ? errmsg_set(em, EINTR, "the other runs") :
 				    one_run(c, a, first, c->for_ns / left, em);
-		if (err < 0 && interrupted && !first) {
+		if (err < 0 && !first) {
 			/* what was judged until then counts */
-			explore_incomplete(&c->result, "it was interrupted"
-					   " before all runs were judged");
+			explore_incomplete(&c->result, em->text);
 			return 0;
 		}
 		if (err < 0)

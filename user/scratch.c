@@ -135,8 +135,11 @@ static int unmount_fs(const struct scratch *s, struct errmsg *em)
 
 	while (umount2(s->mount_point, UMOUNT_NOFOLLOW) < 0) {
 		if (errno != EBUSY || now_ns() > end)
-			return errmsg_set(em, errno, "unmounting %s",
-					  s->mount_point);
+			return errmsg_set(em, errno, "unmounting %s%s",
+					  s->mount_point, errno == EBUSY ?
+					  " (is something mounted below it?)" :
+					  errno == EINVAL ?
+					  " (it is not mounted any more)" : "");
 		usleep(1000);
 	}
 	return 0;

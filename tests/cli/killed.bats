@@ -30,10 +30,28 @@ teardown() {
 }
 
 # begin ARGUMENT...: blkbox in the background, as $pid. It and all that comes
-# of it is known by its environment.
+# of it is known by its environment. A shell has its background processes ignore
+# what the terminal sends; ours is not to.
 begin() {
-	BLKBOX_KILLED=$TMPDIR blkbox "$@" 3>&- >log 2>&1 &
+	BLKBOX_KILLED=$TMPDIR env --default-signal=INT,QUIT \
+		blkbox "$@" 3>&- >log 2>&1 &
 	pid=$!
+}
+
+# ends: waits for $pid, but not for ever; its exit status in $status.
+ends() {
+	local i
+	for ((i = 0; i < 600; i++)); do
+		if ! kill -0 $pid 2>/dev/null; then
+			status=0
+			wait $pid || status=$?
+			return 0
+		fi
+		sleep 0.05
+	done
+	echo "still there after 30 s:"
+	cat log
+	return 1
 }
 
 # The processes that came of begin.
@@ -134,15 +152,14 @@ start_exploring() {
 @test "a check killed while its program runs leaves nothing" {
 	start_program
 	kill -KILL $pid
-	wait $pid || true
+	ends
 	nothing_left
 }
 
 @test "a check interrupted while its program runs leaves nothing" {
-	local status=0
 	start_program
 	kill -INT $pid
-	wait $pid || status=$?
+	ends
 	cat log
 	[ "$status" = 2 ]
 	nothing_left
@@ -152,7 +169,7 @@ start_exploring() {
 	start_exploring check --input data --amplify none -o out.bbx \
 		--check 'sleep 1000' -- cp data copy
 	kill -KILL $pid
-	wait $pid || true
+	ends
 	nothing_left
 }
 
@@ -161,23 +178,24 @@ start_exploring() {
 		cp data copy
 	start_exploring explore --check 'sleep 1000' out.bbx
 	kill -KILL $pid
-	wait $pid || true
+	ends
 	nothing_left
 	# The recording is read, not written.
 	blkbox verify out.bbx
 }
 
 @test "an exploration interrupted twice ends at once and leaves nothing" {
-	local status=0
+	local i
 	blkbox check --input data --amplify none -k 0 --for 1ms -o out.bbx -- \
 		cp data copy
 	start_exploring explore --check 'sleep 1000' out.bbx
 	# The first lets the site under way end; two at once may be taken for
 	# one.
-	while kill -INT $pid 2>/dev/null; do
+	for ((i = 0; i < 100; i++)); do
+		kill -INT $pid 2>/dev/null || break
 		sleep 0.05
 	done
-	wait $pid || status=$?
+	ends
 	[ "$status" != 0 ]
 	nothing_left
 }
@@ -195,7 +213,7 @@ start_exploring() {
 	# Until frames with much of it are in the file.
 	until_is larger out.bbx 4000000
 	kill -KILL $pid
-	wait $pid || true
+	ends
 	nothing_left
 	run blkbox verify --json v.json out.bbx
 	echo "$output"

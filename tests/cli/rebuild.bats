@@ -103,8 +103,10 @@ equal() {
 		# shellcheck disable=SC2016
 		echo 'cd /; umount "$D/m"'
 	} >work
+	# In a mount namespace of its own: who copies ours meanwhile (any other
+	# blkbox) would keep the file system mounted after the unmount.
 	run blkbox record --device "$LOOP" --mount m --base full -o out.bbx \
-		-- bash work
+		-- unshare -m bash work
 	echo "$output"
 	[ "$status" = 0 ]
 	[[ $output == *"exited with status 0"* ]]

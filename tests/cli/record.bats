@@ -83,8 +83,10 @@ rebuilds_fs() {
 	losetup -d "$LOOP"
 	LOOP=$(losetup -f --show img)
 	all_kinds
+	# In a mount namespace of its own: who copies ours meanwhile (any other
+	# blkbox) would keep the file system mounted after the unmount.
 	blkbox record --device "$LOOP" --mount m --base full -o out.bbx \
-		-- bash work
+		-- unshare -m bash work
 	blkbox verify out.bbx
 	rebuilds
 	tally_of out.bbx

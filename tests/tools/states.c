@@ -4,6 +4,8 @@
  *
  *   stop|trace AFTER HASH WHAT
  *
+ * Of stops those that were taken; expected_fill() is not asked.
+ *
  * states --compare RECORDING: do the sources agree? Exit status 1 and a line
  * that begins with "differs" or "alone" for each state where they do not:
  *
@@ -32,15 +34,16 @@
 struct both {
 	struct trace *t;
 	struct start start;
-	struct expected *stop, *trace;
+	struct expected *trace;
 	bool may_be_unknown;
 	u32 n_agree, n_later, n_unknown, n_alone, n_bad;
 };
 
-static void print_states(const struct expected *e, const char *source)
+static void print_states(const struct rec_state *states, u32 n,
+			 const char *source)
 {
-	for (u32 i = 0; e && i < e->n; i++) {
-		const struct rec_state *st = &e->states[i];
+	for (u32 i = 0; i < n; i++) {
+		const struct rec_state *st = &states[i];
 
 		printf("%s %" PRIu64 " %016" PRIx64 "%016" PRIx64 "%s %s\n",
 		       source, st->after_seq, st->tree.hash.hi,
@@ -159,8 +162,8 @@ static void compare_all(struct both *b)
 	const struct expected *trace = b->trace;
 	u32 k = 0;
 
-	for (u32 i = 0; i < b->stop->n; i++) {
-		const struct rec_state *st = &b->stop->states[i];
+	for (u32 i = 0; i < b->t->n_states; i++) {
+		const struct rec_state *st = &b->t->states[i];
 		const struct tree *twin = NULL;
 
 		for (; k < trace->n &&
@@ -213,16 +216,11 @@ static int load(struct both *b, const char *path, struct errmsg *em)
 	if (err < 0)
 		return err;
 	b->may_be_unknown = has_unknown(b->t);
-	err = expected_from_ops(b->t, &b->start.tree, &b->trace, em);
-	if (!err && b->t->n_states)
-		err = expected_from_recording(b->t, &b->stop, em);
-	return err;
+	return expected_from_ops(b->t, &b->start.tree, &b->trace, em);
 }
 
 static void both_done(struct both *b)
 {
-	if (b->stop)
-		expected_free(b->stop);
 	if (b->trace)
 		expected_free(b->trace);
 	if (b->t) {
@@ -243,7 +241,7 @@ int main(int argc, char **argv)
 		return EXIT_CANNOT_RUN;
 	}
 	err = load(&b, argv[argc - 1], &em);
-	if (err >= 0 && comparing && !b.stop)
+	if (err >= 0 && comparing && !b.t->n_states)
 		err = errmsg_set(&em, 0, "%s holds no states", argv[argc - 1]);
 	if (err < 0) {
 		fprintf(stderr, "states: %s\n", em.text);
@@ -254,8 +252,8 @@ int main(int argc, char **argv)
 		       b.n_agree, b.n_later, b.n_unknown, b.n_alone);
 		status = b.n_bad ? EXIT_INCONSISTENT : EXIT_CONSISTENT;
 	} else {
-		print_states(b.stop, "stop");
-		print_states(b.trace, "trace");
+		print_states(b.t->states, b.t->n_states, "stop");
+		print_states(b.trace->states, b.trace->n, "trace");
 	}
 	both_done(&b);
 	return status;

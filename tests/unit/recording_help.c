@@ -73,6 +73,24 @@ struct buf slurp(const char *path)
 	return b;
 }
 
+/* Marsaglia's xorshift. */
+u32 next_random(u32 *x)
+{
+	*x ^= *x << 13;
+	*x ^= *x >> 17;
+	*x ^= *x << 5;
+	return *x;
+}
+
+void fill_random(u8 *data, size_t bytes, u32 *x)
+{
+	for (size_t i = 0; i < bytes; i += sizeof(*x)) {
+		u32 v = next_random(x);
+
+		memcpy(data + i, &v, MIN(sizeof(v), bytes - i));
+	}
+}
+
 const struct rec_issue an_issue = {
 	.op = BLK_WRITE,
 	.flags = BLK_FUA | BLK_META,

@@ -31,6 +31,10 @@ struct rec_reader *open_ok(const char *path);
 struct record next_ok(struct rec_reader *r, u16 type);
 struct buf slurp(const char *path);
 
+/* The same numbers for the same *x, which is not 0. */
+u32 next_random(u32 *x);
+void fill_random(u8 *data, size_t bytes, u32 *x);
+
 /* One record of each kind, numbers 1 to 7; an_issue is without its data. */
 extern const struct rec_issue an_issue;
 extern const struct rec_file_op an_op;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* States that could not be taken while the program ran are rebuilt. */
+/* States that could not be taken while the program ran are rebuilt; and from
+ * when on data is expected. */
 #include "expected_fixture.h"
 
 /* What was recorded: the start, and the states of the trace that keep() names
@@ -145,6 +146,30 @@ static void past_a_gap_nothing_is_rebuilt(void **state)
 	assert_int_equal(f->e->n_unknown, 2);
 }
 
+/* Before it a program that started from nothing has nothing to lose. */
+static void when_data_is_expected_first(void **state)
+{
+	struct fixture *f = *state;
+
+	kit_create(&f->k, "new", 12);
+	kit_write(&f->k, 12, 0, NEW_TEXT);
+	kit_on(&f->k, OP_FSYNC, 12);
+	kit_close(&f->k, "new", 12);
+	build(f);
+	assert_int_equal(expected_data_seq(f->e), 30);
+}
+
+static void data_at_the_start_is_expected_always(void **state)
+{
+	struct fixture *f = *state;
+
+	start_file(f, "data", 11, OLD_TEXT);
+	unlink_path(f, "data");
+	build(f);
+	assert_int_equal(expected_data_seq(f->e), 0);
+	assert_int_equal(f->e->n, 2);
+}
+
 #define S(f) cmocka_unit_test_setup_teardown(f, setup, teardown_states)
 
 int main(void)
@@ -155,6 +180,8 @@ int main(void)
 		S(a_recorded_neighbour_is_better_than_the_model),
 		S(what_nobody_knows_is_marked_so),
 		S(past_a_gap_nothing_is_rebuilt),
+		S(when_data_is_expected_first),
+		S(data_at_the_start_is_expected_always),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

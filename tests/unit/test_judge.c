@@ -405,7 +405,7 @@ static void sites_are_booked_by_disk_and_segment(void **state)
 	bool is_new;
 	u32 a, c;
 
-	site_book_init(&b, &p->t, &ps, SEQ_NEVER, false);
+	site_book_init(&b, &p->t, &ps, 0, SEQ_NEVER, false);
 	assert_int_equal(b.n_bounds, 2);
 	assert_int_equal(site_segment(&b, 14), 0);
 	assert_int_equal(site_segment(&b, 15), 1);

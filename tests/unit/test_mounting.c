@@ -236,6 +236,11 @@ static void test_which_kernel_messages_concern_a_disk(void **state)
 		  true },
 		{ "4,10,5,-;WARNING: CPU: 1 PID: 0 at net/core/dev.c:1 f()",
 		  false },
+		{ "4,10,5,-;WARNING: fs/ext4/inode.c:1 at f+0x1/0x2, CPU#1:"
+		  " mount/7", true },
+		{ "4,10,5,-;WARNING: net/core/dev.c:1 at f+0x1/0x2, CPU#1:"
+		  " mount/7", false },
+		{ "4,10,5,-;WARNING: at f+0x1/0x2, CPU#1: mount/7", false },
 		{ "1,10,5,-;BUG: unable to handle page fault", true },
 		{ "12,10,5,-;EXT4-fs (loop3): a message of user space", true },
 		{ "3,10,5,-;operation not supported error, dev loop3, sector"
@@ -259,6 +264,36 @@ static void test_which_kernel_messages_concern_a_disk(void **state)
 	}
 }
 
+/* A warning that another program on the machine brought about is not ours. */
+static void test_splats_of_other_processes_do_not_concern_a_disk(void **state)
+{
+	struct kmsg k = { .fd = -1, .disk = "loop3" };
+	static const char *const forms[] = {
+		"4,10,5,-;WARNING: CPU: 1 PID: %d at fs/ext4/inode.c:1 f()",
+		"4,10,5,-;WARNING: fs/ext4/inode.c:1 at f(), CPU#1: mount/%d",
+	};
+
+	(void)state;
+	k.proc_fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	assert_true(k.proc_fd >= 0);
+	for (size_t i = 0; i < ARRAY_SIZE(forms); i++) {
+		char record[128];
+		const char *text;
+		struct stat st;
+		size_t len;
+
+		snprintf(record, sizeof(record), forms[i], getpid());
+		assert_int_equal(stat("/proc/self/ns/pid", &st), 0);
+		k.own_pid_ns = st.st_ino;
+		assert_true(kmsg_concerns(&k, record, strlen(record), &text,
+					  &len));
+		k.own_pid_ns = st.st_ino + 1;
+		assert_false(kmsg_concerns(&k, record, strlen(record), &text,
+					   &len));
+	}
+	close(k.proc_fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -270,6 +305,8 @@ int main(void)
 		cmocka_unit_test(test_what_cannot_work_is_refused),
 		cmocka_unit_test(test_mount_options),
 		cmocka_unit_test(test_which_kernel_messages_concern_a_disk),
+		cmocka_unit_test(
+			test_splats_of_other_processes_do_not_concern_a_disk),
 	};
 
 	alarm(300);	/* a test that waits for ever has failed */

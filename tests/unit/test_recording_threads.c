@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Writing with threads: order, what is stored uncompressed, bounds, errors. */
+/* Writing with threads: order, what is stored uncompressed, errors. */
 #include <fcntl.h>
-#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -10,28 +9,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <zstd.h>
 
-#include "../../replay/frame_queue.h"
 #include "recording_help.h"
-
-/* Marsaglia's xorshift; *x is not 0. */
-static u32 next_random(u32 *x)
-{
-	*x ^= *x << 13;
-	*x ^= *x >> 17;
-	*x ^= *x << 5;
-	return *x;
-}
-
-static void fill_random(u8 *data, size_t bytes, u32 *x)
-{
-	for (size_t i = 0; i < bytes; i += sizeof(*x)) {
-		u32 v = next_random(x);
-
-		memcpy(data + i, &v, MIN(sizeof(v), bytes - i));
-	}
-}
 
 static struct rec_writer *create_with(const char *path, u32 frame_bytes,
 				      int threads)
@@ -199,33 +178,20 @@ static void test_flushed_is_in_the_file(void **state)
 
 /* ---- compression gives way ----------------------------------------------- */
 
-static void test_level_falls_with_what_waits(void **state)
-{
-	int last = 19;
-
-	(void)state;
-	for (u64 bytes = 0; bytes <= FRAME_QUEUE_BYTES; bytes += 1 << 20) {
-		int level = frame_level(19, bytes);
-
-		assert_true(level <= last);
-		last = level;
-		/* never stronger than asked for */
-		assert_true(frame_level(-7, bytes) <= -7);
-		assert_true(frame_level(1, bytes) <= 1);
-	}
-	assert_int_equal(frame_level(19, 0), 19);
-	assert_int_equal(last, FRAME_STORED);
-}
-
-static u64 bytes_of_zeroes(const char *path, u64 backlog)
+/* Of 4 MiB of bytes that are random below mask. */
+static u64 recorded_bytes(const char *path, u64 backlog, u8 mask)
 {
 	struct rec_writer *w = create_with(path, 0, 2);
-	_cleanup_free_ u8 *zeroes = xzalloc(1 << 20);
+	_cleanup_free_ u8 *data = xzalloc(1 << 20);
 	u64 bytes;
+	u32 x = 1;
 
 	rec_writer_backlog(w, backlog);
 	for (int i = 0; i < 4; i++) {
-		assert_int_equal(rec_put_base(w, DEV, 0, zeroes, 1 << 20), 0);
+		fill_random(data, 1 << 20, &x);
+		for (u32 k = 0; k < 1 << 20; k++)
+			data[k] &= mask;
+		assert_int_equal(rec_put_base(w, DEV, 0, data, 1 << 20), 0);
 		assert_int_equal(rec_flush(w), 0);
 	}
 	bytes = rec_writer_bytes(w);
@@ -237,8 +203,11 @@ static void test_a_backlog_elsewhere_turns_compression_off(void **state)
 {
 	struct dir *d = *state;
 
-	assert_true(bytes_of_zeroes(d->file, 0) < 64 << 10);
-	assert_true(bytes_of_zeroes(d->file, UINT64_MAX) > 4 << 20);
+	assert_true(recorded_bytes(d->file, 0, 0) < 64 << 10);
+	assert_true(recorded_bytes(d->file, 0, 63) < 3400 << 10);
+	assert_true(recorded_bytes(d->file, UINT64_MAX, 63) > 4 << 20);
+	/* What shrinks much is quicker to write when it has shrunk. */
+	assert_true(recorded_bytes(d->file, UINT64_MAX, 0) < 64 << 10);
 }
 
 /* Sizes around the block of 128 KiB, and more blocks than one writev takes. */
@@ -275,87 +244,6 @@ static void test_stored_frames_of_all_sizes(void **state)
 	next_ok(r, REC_END);
 	rec_reader_free(r);
 	free(data);
-}
-
-/* ---- a slow file --------------------------------------------------------- */
-
-#define SLOW_FRAMES 400U
-#define SLOW_BYTES 4000U
-
-struct slow {
-	struct frame_queue *q;
-	u32 n_put;	/* atomic */
-	int error;
-};
-
-static void *put_slow_frames(void *arg)
-{
-	struct slow *s = arg;
-	struct buf raw = { 0 };
-	u8 data[SLOW_BYTES];
-	u32 x = 1;
-
-	for (u32 i = 0; i < SLOW_FRAMES && !s->error; i++) {
-		fill_random(data, sizeof(data), &x);
-		buf_put(&raw, data, sizeof(data));
-		s->error = frame_queue_put(s->q, &raw);
-		__atomic_add_fetch(&s->n_put, 1, __ATOMIC_RELEASE);
-	}
-	buf_free(&raw);
-	return NULL;
-}
-
-static void read_slow_frame(int fd, u64 number, u32 *x)
-{
-	u8 head[FRAME_HEADER_BYTES], raw[SLOW_BYTES], data[SLOW_BYTES];
-	u8 body[SLOW_BYTES * 2];
-	ZSTD_DCtx *zstd = ZSTD_createDCtx();
-	struct frame_header h;
-	const char *why = "";
-
-	assert_int_equal(read_full(fd, head, sizeof(head)), 0);
-	assert_int_equal(frame_header_decode(head, 5, number, &h, &why), 0);
-	assert_int_equal(h.raw_bytes, SLOW_BYTES);
-	assert_true(h.zstd_bytes <= sizeof(body));
-	assert_int_equal(read_full(fd, body, h.zstd_bytes), 0);
-	assert_int_equal(frame_body_check(&h, 5, body, &why), 0);
-	assert_int_equal(frame_body_decode(&h, zstd, body, raw, &why), 0);
-	fill_random(data, sizeof(data), x);
-	assert_memory_equal(raw, data, sizeof(data));
-	ZSTD_freeDCtx(zstd);
-}
-
-/* A pipe is as slow as its reader. */
-static void test_a_slow_file_makes_who_puts_wait(void **state)
-{
-	struct slow s = { 0 };
-	struct frame_queue_opts opts = { .id = 5, .level = 1, .threads = 3 };
-	pthread_t thread;
-	u32 x = 1, in_pipe;
-	int fds[2], err;
-
-	(void)state;
-	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
-	in_pipe = fcntl(fds[1], F_SETPIPE_SZ, 4096) / SLOW_BYTES + 1;
-	opts.fd = fds[1];
-	assert_int_equal(frame_queue_new(&opts, &s.q), 0);
-	assert_int_equal(pthread_create(&thread, NULL, put_slow_frames, &s), 0);
-	/* It gets as far as the queue is long, with nobody reading. */
-	while (__atomic_load_n(&s.n_put, __ATOMIC_ACQUIRE) < FRAME_QUEUE_FRAMES)
-		sched_yield();
-	for (u32 i = 0; i < SLOW_FRAMES; i++) {
-		u32 n = __atomic_load_n(&s.n_put, __ATOMIC_ACQUIRE);
-
-		assert_true(n <= i + FRAME_QUEUE_FRAMES + in_pipe);
-		read_slow_frame(fds[0], i, &x);
-	}
-	err = pthread_join(thread, NULL);
-	assert_int_equal(err, 0);
-	assert_int_equal(s.error, 0);
-	assert_int_equal(frame_queue_wait(s.q), 0);
-	frame_queue_free(s.q);
-	close(fds[0]);
-	close(fds[1]);
 }
 
 /* ---- a file that cannot grow --------------------------------------------- */
@@ -489,10 +377,8 @@ int main(void)
 		T(test_same_records_with_and_without_threads),
 		T(test_parts_must_add_up),
 		T(test_flushed_is_in_the_file),
-		T(test_level_falls_with_what_waits),
 		T(test_a_backlog_elsewhere_turns_compression_off),
 		T(test_stored_frames_of_all_sizes),
-		T(test_a_slow_file_makes_who_puts_wait),
 		T(test_file_size_limit),
 		T(test_full_disk),
 	};
