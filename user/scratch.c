@@ -54,7 +54,7 @@ int scratch_enter(struct janitor *j, struct scratch *ret, struct errmsg *em)
 
 	if (unshare(CLONE_NEWNS) < 0)
 		return errmsg_set(em, errno, "entering a mount namespace");
-	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
 		return errmsg_set(em, errno, "making our mounts private");
 	err = janitor_start(j, em);
 	if (err < 0)
@@ -315,14 +315,14 @@ int scratch_images_equal(int a, int b, u64 bytes)
  * kernels do not have the attribute; there the image comparison at the end of
  * the run tells.
  */
-static void ask_stable_writes(const struct loop *l)
+static void set_stable_writes(const struct loop *l, bool on)
 {
 	_cleanup_free_ char *path = xasprintf(
 		"/sys/block/%s/queue/stable_writes", l->path + strlen("/dev/"));
 	_cleanup_close_ int fd = open(path, O_WRONLY | O_CLOEXEC);
 
 	if (fd >= 0)
-		(void)!write(fd, "1", 1);
+		(void)!write(fd, on ? "1" : "0", 1);
 }
 
 /* The number of the mount that fd is in; negative errno. */
@@ -377,7 +377,7 @@ int scratch_run_start(const struct scratch *s, struct scratch_run *ret,
 		close(r.image_fd);
 		return err;
 	}
-	ask_stable_writes(&r.loop);
+	set_stable_writes(&r.loop, true);
 	err = mount_fs(s, &r.loop, em);
 	r.mounted = !err;
 	if (!err)
@@ -403,6 +403,9 @@ void scratch_run_done(const struct scratch *s, struct scratch_run *r)
 {
 	if (r->mounted)
 		umount2(s->mount_point, MNT_DETACH);
+	/* The device outlives us, and would keep it. */
+	if (r->loop.fd >= 0)
+		set_stable_writes(&r->loop, false);
 	loop_detach(&r->loop);
 	if (r->image_fd >= 0)
 		close(r->image_fd);

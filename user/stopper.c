@@ -229,7 +229,7 @@ static int look(struct stopper *s, bool states)
 	return err;
 }
 
-/* ---- standing still ------------------------------------------------------- */
+/* ---- standing still ------------------------------------------------------ */
 
 /* Does the only thread there is stand still? Nothing follows its stop then. */
 static bool is_alone(const struct stopper *s, pid_t pid)
@@ -330,7 +330,7 @@ int stopper_exits(struct stopper *s, struct errmsg *em)
 	return err;
 }
 
-/* ---- stuck ---------------------------------------------------------------- */
+/* ---- stuck --------------------------------------------------------------- */
 
 #define IDLE_NS 100000000
 

@@ -83,40 +83,6 @@ finding() {
 		perl -i -pe 's/q/Q/' data
 }
 
-@test "a rename committed while its file's data is under way is inconsistent" {
-	local i
-	base64 /dev/urandom | head -c 8000000 >data
-	cat >race <<-'EOF'
-		use IO::Handle;
-		open(my $other, ">", "other") or die;
-		$other->sync;
-		open(my $in, "<", "data") or die;
-		local $/;
-		my $text = <$in>;
-		open(my $new, ">", "new") or die;
-		print $new $text;
-		close $new;
-		rename "new", "data" or die;
-		utime undef, undef, $other;
-		$other->sync;
-	EOF
-	# Not on each run is the commit first.
-	for ((i = 0; i < 10; i++)); do
-		run blkbox check --json result.json --amplify none -k 0 \
-			--for 1ms --states trace --input data --input race \
-			-o out.bbx --force -- perl race
-		echo "$output"
-		[ "$status" = 0 ] || break
-	done
-	[ "$status" = 1 ]
-	jq -e '.findings[0].files[] | select(.path == "data") |
-		.fate == "zero-filled"' result.json
-	run blkbox check --amplify none -k 0 --for 1ms --states trace \
-		--mount-options dioread_lock --input data --input race \
-		-o out.bbx --force -- perl race
-	[ "$status" = 0 ]
-}
-
 @test "an incremental make is inconsistent: an object is empty or partial" {
 	check 1 --case "$CASES/make-incremental"
 	finding

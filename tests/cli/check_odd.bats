@@ -76,7 +76,7 @@ check() {
 	[ "$status" = 0 ]
 }
 
-@test "SIGINT while judging reports what was judged, as incomplete" {
+@test "SIGTERM while judging reports what was judged, as incomplete" {
 	blkbox check --for 100s --amplify none --fs btrfs --input data -k all \
 		-o out.bbx --json result.json -- cp data copy &
 	pid=$!
@@ -84,7 +84,7 @@ check() {
 	until blkbox verify out.bbx; do
 		kill -0 "$pid"
 	done
-	kill -INT "$pid"
+	kill -TERM "$pid"
 	status=0
 	wait "$pid" || status=$?
 	[ "$status" = 3 ]

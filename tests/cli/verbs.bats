@@ -5,6 +5,10 @@
 
 VERBS=(check record explore replay show verify mark doctor)
 
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return 1
+}
+
 @test "blkbox --help lists every verb" {
 	local verb
 	run blkbox --help
