@@ -19,11 +19,14 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 /* Each round that loses a race was won by somebody: this many rivals at once
  * do not happen. */
+#define SYS_CACHESTAT 451 /* the same on every architecture */
+#define INVALIDATE_TIMEOUT_NS (5 * 1000000000ULL)
 #define ATTACH_TRIES 4096
 
 /* What it looks like when somebody else took the device at the same time. */
@@ -97,9 +100,42 @@ int loop_attach(int backing_fd, bool read_only, struct loop *ret,
 	return r;
 }
 
+/*
+ * Pages of the device that its cache still holds; 0 also where the kernel
+ * (before 6.5) cannot tell.
+ */
+static u64 cached_pages(int fd)
+{
+	struct {
+		u64 off, len;
+	} all = { 0, 0 };
+	struct {
+		u64 cache, dirty, writeback, evicted, recently_evicted;
+	} stat = { 0 };
+
+	if (syscall(SYS_CACHESTAT, fd, &all, &stat, 0) < 0)
+		return 0;
+	return stat.cache;
+}
+
+/*
+ * BLKFLSBUF passes over a page that somebody holds for a moment (reclaim,
+ * compaction, another opener of the device). Such a page would be read as the
+ * disk's content later, so it is asked for until none is left.
+ */
 int loop_invalidate(const struct loop *l)
 {
-	return ioctl(l->fd, BLKFLSBUF, 0) < 0 ? -errno : 0;
+	u64 end = now_ns() + INVALIDATE_TIMEOUT_NS;
+
+	for (;;) {
+		if (ioctl(l->fd, BLKFLSBUF, 0) < 0)
+			return -errno;
+		if (!cached_pages(l->fd))
+			return 0;
+		if (now_ns() > end)
+			return -EBUSY;
+		sched_yield();
+	}
 }
 
 void loop_detach(struct loop *l)

@@ -34,6 +34,7 @@
 #include "programs.h"
 
 #define MISSED_EVERY_NS 1000000000
+#define FLUSH_EVERY_NS	1000000000
 
 struct recorder {
 	struct programs programs;
@@ -42,6 +43,7 @@ struct recorder {
 	struct rec_writer *writer;
 	struct drain *drain;
 	u64 missed_checked_ns;
+	u64 flushed_ns;
 	char name[MARK_NAME_BYTES];	/* in marks of our own */
 };
 
@@ -232,10 +234,22 @@ static int check_missed(struct recorder *r)
 	return drain_missed(r->drain, attach_missed(&r->attached));
 }
 
+/* What a recorder that is killed may lose of a quiet machine's events: the
+ * frame under way is closed by time, not only by its size. */
+static int flush_in_time(struct recorder *r)
+{
+	if (now_ns() - r->flushed_ns < FLUSH_EVERY_NS)
+		return 0;
+	r->flushed_ns = now_ns();
+	return rec_flush(r->writer);
+}
+
 int recorder_poll(struct recorder *r, int timeout_ms)
 {
 	int err = drain_poll(r->drain, timeout_ms);
 
+	if (!err)
+		err = flush_in_time(r);
 	if (err < 0 || now_ns() - r->missed_checked_ns < MISSED_EVERY_NS)
 		return err;
 	return check_missed(r);
