@@ -21,8 +21,14 @@ setup() {
 	LOOP=
 }
 
+# The janitor among ours is given time to clean up before it is ended, too.
 teardown() {
-	local p
+	local p i
+	[ -z "$pid" ] || kill -KILL "$pid" 2>/dev/null || true
+	for ((i = 0; i < 100; i++)); do
+		[ -n "$(ours)" ] || break
+		sleep 0.1
+	done
 	for p in $(ours); do
 		kill -KILL "$p" 2>/dev/null || true
 	done
@@ -144,8 +150,13 @@ start_program() {
 # A check or an exploration that takes its time, and is in the midst of it.
 start_exploring() {
 	begin "$@"
-	until_is has_worker
-	take_stock
+	until_is stock_of_worker
+}
+
+# A worker may be between two lives: the one that reads the start ends soon.
+stock_of_worker() {
+	has_worker || return 1
+	take_stock >/dev/null
 	[ -s loops ]
 }
 
