@@ -331,7 +331,6 @@ int check_run(const struct check_run_opts *opts, struct check_run_result *ret,
 				      .amplifier = &r.amplifier,
 				      .amplify = opts->amplify,
 				      .take_states = !opts->trace_states,
-				      .fs_dev = r.disk.fs_dev,
 				      .store = store_new() };
 	stopper_init(&r.stopper);
 	if (!err)

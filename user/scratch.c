@@ -145,8 +145,8 @@ static int unmount_fs(const struct scratch *s, struct errmsg *em)
 	return 0;
 }
 
-int scratch_shell(const char *command, const char *directory,
-		  struct errmsg *em)
+static int run_shell(const char *command, const char *directory,
+		     struct errmsg *em)
 {
 	char *argv[] = { "sh", "-c", (char *)command, NULL };
 
@@ -183,7 +183,7 @@ static int fill(const struct scratch *s, const struct loop *l,
 		return err;
 	err = copy_inputs(s, o, em);
 	if (!err && o->setup) {
-		err = scratch_shell(o->setup, s->mount_point, em);
+		err = run_shell(o->setup, s->mount_point, em);
 		if (err < 0)
 			errmsg_wrap(em, err, "setting up");
 	}

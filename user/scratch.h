@@ -61,8 +61,4 @@ void scratch_run_done(const struct scratch *s, struct scratch_run *r);
 /* 1 when both images hold the same bytes, 0 when not, or a negative errno. */
 int scratch_images_equal(int a, int b, u64 bytes);
 
-/* Runs sh -c command in the directory; its output goes to our stderr. */
-int scratch_shell(const char *command, const char *directory,
-		  struct errmsg *em);
-
 #endif

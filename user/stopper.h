@@ -36,7 +36,6 @@ struct stopper {
 	enum amplify amplify;
 	bool take_states;		/* else it only amplifies */
 	struct recorder *recorder;	/* set once it is open */
-	u32 fs_dev;
 	struct store *store;
 	struct tree last;		/* the newest snapshot */
 	struct errmsg em;		/* why a callback failed */
